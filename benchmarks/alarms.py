@@ -87,8 +87,8 @@ POWER = ((0.03, 1), (0.005, 50))
 def naive(audit: pcer.Audit) -> bool:
     """Whether any interval of a disparity excludes 0."""
     intervals: list[tuple[float, float] | None] = []
-    for budget in audit.budgets:
-        intervals += [pair.pcer_disparity.ci for pair in budget.pairs]
+    for setting in audit.settings:
+        intervals += [pair.pcer_disparity.ci for pair in setting.pairs]
     return any(ci is not None and not ci[0] <= 0 <= ci[1] for ci in intervals)
 
 
@@ -148,9 +148,9 @@ def audit_alarms(
         yield differs, "double_disadvantage" in found, naive(audit), world.n_seeds > 1
 
 
-def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
+def planted(exposure: float, n_splits: int, n_settings: int) -> NullWorld:
     """In one group a fifth is wrong, and right so often when trained on."""
-    right = ((1, 1), (0, cost / 0.2), (0, 0))
+    right = ((1, 1), (0, exposure / 0.2), (0, 0))
     kinds = [Kind(label, *chances) for label, chances in product((0, 1), right)]
     shares = np.array([[0.8, 0.2, 0.0], [0.8, 0.0, 0.2]])
     return NullWorld(
@@ -162,7 +162,7 @@ def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
     )
 
 
-def exact_resolved(drawn: NullRelease) -> np.ndarray:
+def exact_detected(drawn: NullRelease) -> np.ndarray:
     """(setting, group) by the exact test and Holm, settings as an audit orders them."""
     n_settings, _, n_groups = drawn.train.n.shape
     p = []
@@ -203,14 +203,14 @@ def _mass(
 
 
 def power(
-    cost: float, n_splits: int, n_settings: int, n: int, seed: int
+    exposure: float, n_splits: int, n_settings: int, n: int, seed: int
 ) -> dict[str, float]:
     rng = np.random.default_rng([seed, n_splits, n_settings])
     rows = []
     for _ in range(n):
-        drawn = draw_null(planted(cost, n_splits, n_settings), rng)
+        drawn = draw_null(planted(exposure, n_splits, n_settings), rng)
         found = evidence_of(drawn, AUDIT_PLAN)
-        exact = exact_resolved(drawn)
+        exact = exact_detected(drawn)
         alarm = (
             found.exposures_differ
             | found.ratios_differ
@@ -218,16 +218,16 @@ def power(
         )
         rows.append(
             (
-                found.resolved[:, 0].mean(),
+                found.detected[:, 0].mean(),
                 exact[:, 0].mean(),
-                (found.resolved != exact).any(),
+                (found.detected != exact).any(),
                 found.exposures_differ.mean(),
                 alarm.mean(),
                 alarm.any(),
             )
         )
     names = (
-        "resolved",
+        "detected",
         "exact",
         "differ",
         "exposure_differs",
@@ -247,7 +247,7 @@ def audits(n: int = 2_000, seed: int = 1) -> None:
     ``nulls`` has many more kinds of such worlds.
 
     Then power: of two groups of 10,000 with accuracy .8, split 70/30, the first is
-    remembered. How often is it resolved, how often does the exact Mantel-Haenszel test
+    remembered. How often is it detected, how often does the exact Mantel-Haenszel test
     say so that is computed here from binomial coefficients, how often do the two
     differ, and how often does anything differ between the groups: that question is
     about people like these, and harder.
@@ -271,9 +271,11 @@ def audits(n: int = 2_000, seed: int = 1) -> None:
             f"{rates['double_disadvantage']:>8.2%} {rows[many, 2].mean():>8.1%}",
             flush=True,
         )
-    for (cost, n_splits), n_settings in product(POWER, (1, 6)):
-        name = f"{cost} in one of two groups, {n_splits} splits, {n_settings} settings"
-        results[name] = found = power(cost, n_splits, n_settings, n // 2, seed)
+    for (exposure, n_splits), n_settings in product(POWER, (1, 6)):
+        name = (
+            f"{exposure} in one of two groups, {n_splits} splits, {n_settings} settings"
+        )
+        results[name] = found = power(exposure, n_splits, n_settings, n // 2, seed)
         told = ", ".join(f"{key} {value:.1%}" for key, value in found.items())
         print(f"{name}: {told}", flush=True)
     write_results("false_alarms", results)
@@ -303,7 +305,7 @@ def put_to(drawn: NullRelease, plan: Plan) -> Found:
         by_setting,
         pairs_of(by_setting, plan),
         plan,
-        cost=GAP.name,
+        attack=GAP.name,
         outcome=drawn.outcome,
         variance_inflation=drawn.variance_inflation,
     )
@@ -817,13 +819,13 @@ REFERENCE_WORLDS = {
 ATTACKS = ("auc_advantage", "reference_advantage")
 
 
-def resolved_shares(world: OneModel, n: int, seed: int) -> dict[str, float]:
+def detected_shares(world: OneModel, n: int, seed: int) -> dict[str, float]:
     found = dict.fromkeys(ATTACKS, 0)
     for draw in range(n):
         scores = scores_of(draw_model(world, np.random.default_rng([seed, draw])))
         rows = attack_models([scores])[0].rows
         for attack in ATTACKS:
-            of_attack = [row for row in rows if row.proxy == attack]
+            of_attack = [row for row in rows if row.attack == attack]
             value = np.array([row.value for row in of_attack])
             error = np.array([row.null_error for row in of_attack])
             found[attack] += bool((holm(upper_p(value, error)) <= 0.05).any())
@@ -845,7 +847,7 @@ def references(n: int = 1_000, seed: int = 1) -> None:
     )
     rows = {}
     for k, (name, world) in enumerate(REFERENCE_WORLDS.items()):
-        rows[name] = resolved_shares(world, n, seed + k)
+        rows[name] = detected_shares(world, n, seed + k)
         told = ", ".join(
             f"{attack} {share:.1%}" for attack, share in rows[name].items()
         )
@@ -875,11 +877,11 @@ def signals(n: int = 1_000, seed: int = 1) -> None:
     for name, world in SIGNAL_WORLDS.items():
         shares = np.zeros(2)
         for k in range(n):
-            (budget,) = audit(
+            (setting,) = audit(
                 signals_release(draw_signals(seed + k, **world)), AUDIT_PLAN
-            ).budgets
-            differs = budget.pairs[0].exposure.answer == "differs"
-            shares += differs, any(group.resolved for group in budget.groups.values())
+            ).settings
+            differs = setting.pairs[0].exposure.answer == "differs"
+            shares += differs, any(group.detected for group in setting.groups.values())
         rows[name] = dict(
             zip(("exposure differs", "detected"), shares / n, strict=True)
         )
@@ -957,7 +959,7 @@ def count_alarms(
         panel = fleets.exact_panel(scores, rng.permuted(codes, axis=1))
         pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
         found = alarms(
-            [panel], pairs, Plan(), cost=attack, outcome="benefit", n_families=n
+            [panel], pairs, Plan(), attack=attack, outcome="benefit", n_families=n
         )
         counted["exposure"] += int(found.exposures_differ.sum())
         counted["ratio"] += int(found.ratios_differ.sum())

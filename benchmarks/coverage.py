@@ -71,14 +71,18 @@ from pcer.statistics import holm, interval_quantile
 
 SPLITS = (1, 2, 5, 20)
 SIZES = (11, 20, 31, 100, 300, 1_000, 10_000)
-COSTS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.26)
+EXPOSURES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.26)
 KINDS: dict[str, Callable[[float], Population]] = {
     "accuracy .7": certain,
-    "accuracy .9": lambda cost: certain(cost, accuracy=min(0.9, 1 - cost)),
-    "accuracy .97": lambda cost: certain(cost, accuracy=min(0.97, 1 - cost)),
-    "accuracy .99": lambda cost: certain(cost, accuracy=min(0.99, 1 - cost)),
+    "accuracy .9": lambda exposure: certain(exposure, accuracy=min(0.9, 1 - exposure)),
+    "accuracy .97": lambda exposure: certain(
+        exposure, accuracy=min(0.97, 1 - exposure)
+    ),
+    "accuracy .99": lambda exposure: certain(
+        exposure, accuracy=min(0.99, 1 - exposure)
+    ),
     "positives only": certain_positives,
-    "soft": lambda cost: soft(min(cost, 0.2)),
+    "soft": lambda exposure: soft(min(exposure, 0.2)),
 }
 PLACEBOS = {
     "all or nothing, .26": certain(0.26),
@@ -111,7 +115,7 @@ class Cell(NamedTuple):
     """One population of two groups, and what held there."""
 
     kind: str
-    cost: float
+    exposure: float
     other: float
     people: int
     splits: int
@@ -181,15 +185,15 @@ def covered(tables: Tables, truth: Sequence[float]) -> Shares:
     value = one.exposed.value
     error = np.sqrt(one.exposed.variance)
     exposure = compare_pairs(one, pairs).exposure
-    costs = np.tile(truth, n)
+    exposures = np.tile(truth, n)
     difference = truth[1] - truth[0]
     fails = [
-        _share(one.upper_limit(level=0.95, n_limits=m) < costs - TINY)
+        _share(one.upper_limit(level=0.95, n_limits=m) < exposures - TINY)
         for m in (1, DOZEN)
     ]
     at_most = np.abs(exposure.value) + bonferroni_z() * exposure.error
     return Shares(
-        interval=_share(np.abs(value - costs) <= INTERVAL * error + TINY),
+        interval=_share(np.abs(value - exposures) <= INTERVAL * error + TINY),
         limit=1 - fails[0],
         together=(1 - fails[1]) ** DOZEN,
         difference=_share(
@@ -207,10 +211,10 @@ def cell_coverage(n: int, rng: np.random.Generator) -> Results:
     """Two groups of one size; the second is of another cost in half of the cells."""
     cells: list[Cell] = []
     for (kind, make), k, size, n_splits in product(
-        KINDS.items(), range(len(COSTS)), SIZES, SPLITS
+        KINDS.items(), range(len(EXPOSURES)), SIZES, SPLITS
     ):
-        other = COSTS[k // 2 if k % 2 else k]
-        populations = make(COSTS[k]), make(other)
+        other = EXPOSURES[k // 2 if k % 2 else k]
+        populations = make(EXPOSURES[k]), make(other)
         tables = joined(
             *(
                 draw_tables(
@@ -220,7 +224,7 @@ def cell_coverage(n: int, rng: np.random.Generator) -> Results:
             )
         )
         tables = usable(tables)
-        truth = [one.cost for one in populations]
+        truth = [one.exposure for one in populations]
         with nobody_added():
             plain = covered(tables, truth).interval
         cells.append(
@@ -256,7 +260,7 @@ def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
     )
     worst = cells[int(values.argmin())]
     print(
-        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, costs {worst.cost:g} "
+        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, exposures {worst.exposure:g} "
         f"and {worst.other:g}, {worst.people} people, {worst.splits} splits), mean "
         f"{values.mean():.1%}, below 93 %: {(values < 0.93).sum()} of {len(values)}"
     )
@@ -274,8 +278,8 @@ def printed(n: int, rng: np.random.Generator) -> Results:
     for name, size, n_splits in product(
         ("accuracy .7", "accuracy .97", "soft"), (300, 3_000), (1, 5)
     ):
-        costs = [COSTS[k % len(COSTS)] for k in range(n_groups)]
-        populations = [KINDS[name](cost) for cost in costs]
+        exposures = [EXPOSURES[k % len(EXPOSURES)] for k in range(n_groups)]
+        populations = [KINDS[name](exposure) for exposure in exposures]
         told = [_audited(populations, size, n_splits, rng) for _ in range(n_audits)]
         interval, limit, difference, limits, differences = zip(*told, strict=True)
         shares = [_share(np.concatenate(h)) for h in (interval, limit, difference)]
@@ -303,22 +307,29 @@ def _audited(
     ]
     tables = reduce(joined, parts)
     drawn = NullRelease(train=tables.train, test=tables.test)
-    budget = audit(drawn.release(), Plan(resamples=1, null_draws=1)).budgets[0]
-    truth = dict(zip(budget.groups, (one.cost for one in populations), strict=True))
-    costs = [(group.cost, truth[name]) for name, group in budget.groups.items()]
+    setting = audit(drawn.release(), Plan(resamples=1, null_draws=1)).settings[0]
+    truth = dict(
+        zip(setting.groups, (one.exposure for one in populations), strict=True)
+    )
+    exposures = [
+        (group.exposure, truth[name]) for name, group in setting.groups.items()
+    ]
     pairs = [
         (one.exposure.difference, truth[one.groups[0]] - truth[one.groups[1]])
-        for one in budget.pairs
+        for one in setting.pairs
     ]
     return [
         np.array(
-            [one.interval[0] - TINY <= c <= one.interval[1] + TINY for one, c in costs]
+            [
+                one.interval[0] - TINY <= c <= one.interval[1] + TINY
+                for one, c in exposures
+            ]
         ),
-        np.array([one.upper_bound_pointwise >= c - TINY for one, c in costs]),
+        np.array([one.upper_bound_pointwise >= c - TINY for one, c in exposures]),
         np.array(
             [one.interval[0] - TINY <= d <= one.interval[1] + TINY for one, d in pairs]
         ),
-        np.array([one.upper_bound >= c - TINY for one, c in costs]),
+        np.array([one.upper_bound >= c - TINY for one, c in exposures]),
         np.array([one.upper_bound >= abs(d) - TINY for one, d in pairs]),
     ]
 
@@ -372,16 +383,16 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
         p = np.stack(
             [memorised(releases_as_groups(tables, g)).p_value for g in range(6)], axis=1
         )
-        resolved = np.stack([holm(row) <= 0.05 for row in p])
+        detected = np.stack([holm(row) <= 0.05 for row in p])
         crosses = [compared(tables, g).cross for g in range(1, 6)]
         crosses_p = np.stack([cross.p_value for cross in crosses], axis=1)
         crossed = np.stack([holm(row) for row in crosses_p])
         sign = np.stack([c.value for c in crosses], axis=1)
-        worse = np.where(sign > 0, resolved[:, 1:], resolved[:, [0]])
+        worse = np.where(sign > 0, detected[:, 1:], detected[:, [0]])
         shown = ((crossed <= 0.05) & worse).any(axis=1)
         name = f"accuracy {accuracy}, {n_splits} splits"
         rows[name] = {
-            "resolved": float(resolved.any(axis=1).mean()),
+            "detected": float(detected.any(axis=1).mean()),
             "shown": float(shown.mean()),
             "shown without the exact test": float((crossed <= 0.05).any(axis=1).mean()),
         }
@@ -571,7 +582,7 @@ WORLDS = {"made up": made_up, "ridge": ridge, "trees": trees, "forests": forests
 
 
 def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list[Row]]:
-    """By cost, what one draw says of both groups."""
+    """By attack, what one draw says of both groups."""
     drawn = WORLDS[world](np.random.default_rng([seed, n, n_models]), n, n_models)
     logits, labels, member, group = drawn
     scores = SettingScores(
@@ -594,11 +605,11 @@ def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list
                     row.benefit_covariance,
                 )
                 own = (*numbers, benefit, benefit * (1 - benefit) * spread)
-                rows.setdefault(row.proxy, []).append(own)
+                rows.setdefault(row.attack, []).append(own)
     return rows
 
 
-def coverage_of_cost(rows: np.ndarray) -> dict[str, float]:
+def coverage_of_exposure(rows: np.ndarray) -> dict[str, float]:
     """Coverage of one cost; ``rows`` are (draw, group, what a row holds)."""
     value, error, alone, covariance, benefit, spread = np.moveaxis(rows, -1, 0)
     c = value.T
@@ -679,16 +690,17 @@ def people(arguments: Sequence[str]) -> None:
                 f"{world}, {n} records, {n_models} models: {options.draws} draws, "
                 f"{seconds:.0f} s"
             )
-            for cost in found[0]:
-                one = coverage_of_cost(np.array([draw[cost] for draw in found]))
-                results[f"{world} {n} {n_models} {cost}"] = one
+            for attack in found[0]:
+                one = coverage_of_exposure(np.array([draw[attack] for draw in found]))
+                results[f"{world} {n} {n_models} {attack}"] = one
                 told_of = [
                     (k, f"{x:.2f}" if k == "width" else f"{x:.1%}")
                     for k, x in one.items()
                 ]
                 cells = "  ".join(f"{name} {share}" for name, share in told_of[2:])
                 print(
-                    f"  {cost:<24}{one['a']:+.3f} {one['b']:+.3f}  {cells}", flush=True
+                    f"  {attack:<24}{one['a']:+.3f} {one['b']:+.3f}  {cells}",
+                    flush=True,
                 )
     write_results("people", results)
 
@@ -702,7 +714,7 @@ _SHARED: dict[str, Arrays] = {}
 
 
 def measure_false_split(task: FalseSplit) -> list[SweepCell]:
-    """Value over error of every proxy and group, for one false split of one budget."""
+    """Value over error of every attack and group, for one false split of one budget."""
     kind, draw, budget = task
     arrays = _SHARED["sweep"]
     member = splits_of(arrays, slice(None), kind, draw)
@@ -713,7 +725,11 @@ def measure_false_split(task: FalseSplit) -> list[SweepCell]:
         for row in attack_models([scores])[0].rows:
             if row.standard_error:
                 cell = {"kind": kind, "draw": draw, "epsilon": epsilon_name(epsilon)}
-                cell |= {"attribute": attribute, "group": row.group, "proxy": row.proxy}
+                cell |= {
+                    "attribute": attribute,
+                    "group": row.group,
+                    "attack": row.attack,
+                }
                 cell |= {
                     "n_records": row.n_records,
                     "z": row.value / row.standard_error,
@@ -752,7 +768,7 @@ def coverage_of_cells(z: np.ndarray) -> dict[str, object]:
 
 
 def place(cell: SweepCell) -> tuple[object, ...]:
-    return tuple(cell[name] for name in ("epsilon", "attribute", "group", "proxy"))
+    return tuple(cell[name] for name in ("epsilon", "attribute", "group", "attack"))
 
 
 def against_expected(
@@ -788,10 +804,10 @@ def show_coverage(name: str, one: dict[str, object]) -> None:
 
 
 def sweeps(arguments: Sequence[str]) -> None:
-    """Are the errors of the pooled proxies honest? False splits on a real sweep.
+    """Are the errors of the pooled attacks honest? False splits on a real sweep.
 
     Rotated: the split of seed s + k beside the model of seed s. Nothing can be learned,
-    so every pooled proxy should be at chance, and its 95 % intervals should hold 0 in
+    so every pooled attack should be at chance, and its 95 % intervals should hold 0 in
     about 95 % of (budget, group) cells. Fresh: the same with splits that no model was
     trained on.
 
@@ -840,10 +856,10 @@ def sweeps(arguments: Sequence[str]) -> None:
     print(
         f"{name_of(options.source)}, {n_seeds} seeds: 95 % intervals that hold chance"
     )
-    for (kind, proxy), z in grouped(cells, "kind", "proxy").items():
-        chosen = [c for c in cells if (c["kind"], c["proxy"]) == (kind, proxy)]
-        results[f"{kind} {proxy}"] = whole = coverage_of_cells(z)
-        show_coverage(f"{kind} {proxy}", whole)
+    for (kind, attack), z in grouped(cells, "kind", "attack").items():
+        chosen = [c for c in cells if (c["kind"], c["attack"]) == (kind, attack)]
+        results[f"{kind} {attack}"] = whole = coverage_of_cells(z)
+        show_coverage(f"{kind} {attack}", whole)
         whole["null_error"] = coverage_of_cells(
             np.array([float(str(c["null_z"])) for c in chosen])
         )

@@ -60,7 +60,7 @@ RATE = 0.05
 """False alarms of the learners' part; 200 models tell no smaller share."""
 TIE = 1e-9
 """Far below any difference of scores."""
-COSTS = (
+ATTACKS = (
     "lira_advantage",
     "lira_offline_advantage",
     "rmia_advantage",
@@ -231,10 +231,10 @@ def _moments(values: FloatArray, side: BoolArray, n_targets: int) -> list[FloatA
     return [np.tile(part, (n_targets, 1)) for part in (n, mean, squares)]
 
 
-def group_costs(
+def group_exposures(
     values: FloatArray, member: BoolArray, drawn: People
 ) -> dict[str, FloatArray]:
-    """By cost, what pcer says of both groups."""
+    """By attack, what pcer says of both groups."""
     scores = SettingScores(
         logits=values * (2 * drawn.labels - 1),
         labels=drawn.labels,
@@ -243,9 +243,11 @@ def group_costs(
         group_names=NAMES,
     )
     found = {
-        (row.proxy, row.group): row.value for row in attack_models([scores])[0].rows
+        (row.attack, row.group): row.value for row in attack_models([scores])[0].rows
     }
-    return {cost: np.array([found[cost, name] for name in NAMES]) for cost in COSTS}
+    return {
+        attack: np.array([found[attack, name] for name in NAMES]) for attack in ATTACKS
+    }
 
 
 def by_group(number: FloatArray, drawn: People) -> FloatArray:
@@ -419,7 +421,7 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
         ),
     }
     found |= {
-        f"{k}, by coins": v for k, v in group_costs(by_coins, coins, drawn).items()
+        f"{k}, by coins": v for k, v in group_exposures(by_coins, coins, drawn).items()
     }
     spread: dict[str, Found] = {
         "other people": {"spread beyond noise": halves_spread(strange, inside)},
@@ -427,12 +429,12 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
     }
     for models in size.fleets:
         sets = [(values[part], fleet[part]) for part in parts_of(n, models)]
-        costs = [group_costs(*one, drawn) for one in sets]
+        exposures = [group_exposures(*one, drawn) for one in sets]
         own = [by_group(personal_auc(*one), drawn) - 0.5 for one in sets]
         each = [persons(*one, truth["same people"]) for one in sets]
         found |= {
-            f"{cost}, {models}": np.mean([c[cost] for c in costs], axis=0)
-            for cost in COSTS
+            f"{attack}, {models}": np.mean([c[attack] for c in exposures], axis=0)
+            for attack in ATTACKS
         }
         found[f"own auc, {models}"] = np.mean(own, axis=0)
         spread[str(models)] = {
@@ -440,7 +442,7 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
         }
     rates = small_rates(values, fleet, shadow, same, rng)
     told = {key: list(map(float, values)) for key, values in found.items()}
-    return {"costs": told, "people": spread, "rates": rates}
+    return {"exposures": told, "people": spread, "rates": rates}
 
 
 def measure_in_time(
@@ -524,19 +526,19 @@ MEASURES = {
 
 def summary(draws: list[dict], size: Size) -> dict[str, object]:
     """Means and errors over draws: of groups, their difference, bias, and people."""
-    costs = {}
+    exposures = {}
     told = {}
-    for key in draws[0]["costs"]:
-        by_group = _of_groups(np.array([draw["costs"][key] for draw in draws]))
-        costs[key] = by_group
+    for key in draws[0]["exposures"]:
+        by_group = _of_groups(np.array([draw["exposures"][key] for draw in draws]))
+        exposures[key] = by_group
         told[key] = {name: mean_and_error(v) for name, v in by_group.items()}
     ratios = {}
     bias = {}
     for known, fleet in MEASURES.items():
-        same, other = (costs[f"{known}, {who} people"] for who in ("same", "other"))
+        same, other = (exposures[f"{known}, {who} people"] for who in ("same", "other"))
         ratios[known] = {k: ratio_and_error(same[k], other[k]) for k in NAMES}
         for models in size.fleets:
-            seen = costs[f"{fleet}, {models}"]
+            seen = exposures[f"{fleet}, {models}"]
             bias[f"{known}, {models}, same people"] = {
                 k: mean_and_error(seen[k] - same[k]) for k in same
             }
@@ -551,12 +553,13 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
     }
     coins_less = {
         k: mean_and_error(
-            costs["own auc, by coins"][k] - costs[f"own auc, {size.fleets[-1]}"][k]
+            exposures["own auc, by coins"][k]
+            - exposures[f"own auc, {size.fleets[-1]}"][k]
         )
         for k in (*NAMES, "b-a")
     }
     return {
-        "costs": told,
+        "exposures": told,
         "bias": bias,
         "same over other": ratios,
         "by coins less by size": coins_less,
@@ -583,7 +586,7 @@ def shown(pair: tuple[float, float]) -> str:
 
 
 def print_world(title: str, told: dict, size: Size) -> None:
-    costs = told["costs"]
+    exposures = told["exposures"]
     who = told["people"]
     print(f"\n{title}, {told['n_draws']} draws")
     columns = ["other people", "same people", *map(str, size.fleets), "by coins"]
@@ -595,7 +598,7 @@ def print_world(title: str, told: dict, size: Size) -> None:
             ]
             print(
                 f"{known:12}{name:6}"
-                + "".join(f"{shown(costs[k][name]):>16}" for k in keys)
+                + "".join(f"{shown(exposures[k][name]):>16}" for k in keys)
             )
     for truth in ("same people", "other people"):
         for known, name in product(MEASURES, (*NAMES, "b-a")):
@@ -614,8 +617,8 @@ def print_world(title: str, told: dict, size: Size) -> None:
             f"{known}, same over other people:", {g: shown(v) for g, v in one.items()}
         )
     print("own auc, by coins less by size:", _shown(told["by coins less by size"]))
-    print("one more stranger:", _shown(costs["one more"]))
-    print("deviation, same over other people:", _shown(costs["deviation"]))
+    print("one more stranger:", _shown(exposures["one more"]))
+    print("deviation, same over other people:", _shown(exposures["deviation"]))
     print(f"found at {RATE:.0%}:", _shown(told["rates"]), flush=True)
 
 

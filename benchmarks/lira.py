@@ -446,7 +446,7 @@ def run(tasks: list[Task], jobs: int) -> Iterator[dict[str, object]]:
             yield from ({**origin, "epsilon": epsilon, **cell} for cell in cells)
 
 
-def mark_resolved(cells: list[dict[str, object]]) -> None:
+def mark_detected(cells: list[dict[str, object]]) -> None:
     """What each set's audit would resolve: Holm over budgets and groups."""
     families: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for cell in cells:
@@ -456,7 +456,7 @@ def mark_resolved(cells: list[dict[str, object]]) -> None:
         value = np.array([cell["value"] for cell in family], float)
         error = np.array([cell["error"] for cell in family], float)
         for cell, p in zip(family, holm(upper_p(value, error)), strict=True):
-            cell["resolved"] = bool(p <= SIGNIFICANCE)
+            cell["detected"] = bool(p <= SIGNIFICANCE)
 
 
 def summarise(cells: list[dict[str, object]]) -> dict[str, float]:
@@ -478,7 +478,7 @@ def summarise(cells: list[dict[str, object]]) -> dict[str, float]:
         "mean_z": float(z.mean()),
         "covered": float((np.abs(z) <= COVERED).mean()),
         "above": float((z > ALARM).mean()),
-        "resolved": float(np.mean([bool(c["resolved"]) for c in cells])),
+        "detected": float(np.mean([bool(c["detected"]) for c in cells])),
     }
 
 
@@ -579,7 +579,7 @@ def forms(arguments: Sequence[str]) -> None:
     if not tasks:
         raise SystemExit(f"{n_seeds} seeds are too few for --skip and --set-size.")
     cells = list(run(tasks, options.jobs))
-    mark_resolved(cells)
+    mark_detected(cells)
     sets = sorted({task.rows for task in tasks})
     print(
         f"{name_of(options.source)}: {n_budgets} budgets, {n_records:,} records, "
@@ -610,20 +610,22 @@ DRAW = {"sets": 3, "trace": 7}
 def draws(n: int) -> None:
     from tests.sweep import test_planted_truth as truth
 
-    right = dict.fromkeys(truth.COSTS, 0)
-    alarms = dict.fromkeys(truth.COSTS, 0)
+    right = dict.fromkeys(truth.ATTACKS, 0)
+    alarms = dict.fromkeys(truth.ATTACKS, 0)
     for draw in range(n):
         with tempfile.TemporaryDirectory() as folder:
             release = truth.trained(truth.planted(draw), Path(folder))
-        for cost in truth.COSTS:
-            found = truth.audited(release, cost)
+        for attack in truth.ATTACKS:
+            found = truth.audited(release, attack)
             kept = found[None]["kept"]
             shuffled = found[None]["shuffled"]
-            is_found = kept.resolved and shuffled.resolved
-            right[cost] += is_found and shuffled.cost.value > kept.cost.value
-            alarms[cost] += any(group.resolved for group in found[EPSILON].values())
-    for cost in truth.COSTS:
-        print(f"{cost:24} found {right[cost]:3} of {n}, at 0.1 {alarms[cost]:3} of {n}")
+            is_found = kept.detected and shuffled.detected
+            right[attack] += is_found and shuffled.exposure.value > kept.exposure.value
+            alarms[attack] += any(group.detected for group in found[EPSILON].values())
+    for attack in truth.ATTACKS:
+        print(
+            f"{attack:24} found {right[attack]:3} of {n}, at 0.1 {alarms[attack]:3} of {n}"
+        )
 
 
 def planted_models(part: str, n_seeds: int) -> dict[str, np.ndarray]:
@@ -659,11 +661,11 @@ def sets(n: int) -> None:
         for first in range(0, n * truth.N_SEEDS, truth.N_SEEDS):
             for row in exposures(arrays, slice(first, first + truth.N_SEEDS), kind):
                 z = row.value / row.standard_error
-                found.setdefault((row.group, row.proxy), []).append(z)
-        for (group, proxy), values in found.items():
+                found.setdefault((row.group, row.attack), []).append(z)
+        for (group, attack), values in found.items():
             z = np.array(values)
             print(
-                f"{kind:6}{group:9} {proxy:24} {z.mean():+.2f} +- {z.std(ddof=1):.2f}, "
+                f"{kind:6}{group:9} {attack:24} {z.mean():+.2f} +- {z.std(ddof=1):.2f}, "
                 f"above 1.96: {(z > 1.96).mean():.2f}"
             )
 
@@ -671,7 +673,7 @@ def sets(n: int) -> None:
 def trace(n: int) -> None:
     for row in exposures(planted_models("trace", n), slice(0, n), "true"):
         print(
-            f"{row.group:9} {row.proxy:24} {row.value:+.4f} +- {row.standard_error:.4f}"
+            f"{row.group:9} {row.attack:24} {row.value:+.4f} +- {row.standard_error:.4f}"
         )
 
 

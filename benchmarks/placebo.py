@@ -64,7 +64,7 @@ class Cell(NamedTuple):
     model: str
     n_splits: int
     share: float
-    cost: str
+    attack: str
     n_alarms: int
     n_flips: int
 
@@ -181,12 +181,12 @@ def cells_of(
             codes = placebo_groupings(group, n_flips, rng)
             panel = panel_of(scores, codes, exact=exact)
             pairs = tuple((2 * k, 2 * k + 1) for k in range(n_flips))
-            for cost in (GAP.name, *panel.pooled):
+            for attack in (GAP.name, *panel.pooled):
                 found = alarms(
                     [panel],
                     pairs,
                     Plan(),
-                    cost=cost,
+                    attack=attack,
                     outcome="harm",
                     n_families=n_flips,
                 )
@@ -195,9 +195,9 @@ def cells_of(
                     | found.ratios_differ
                     | (found.double_disadvantage >= 0)
                 )
-                yield Cell(name, n_splits, share, cost, int(alarm.sum()), n_flips)
+                yield Cell(name, n_splits, share, attack, int(alarm.sum()), n_flips)
                 if (
-                    cost == GAP.name
+                    attack == GAP.name
                 ):  # outcomes are a family of their own, whatever the attack
                     n = int(found.benefits_differ.sum())
                     yield Cell(name, n_splits, share, OUTCOMES, n, n_flips)
@@ -205,19 +205,21 @@ def cells_of(
 
 def told(cells: list[Cell]) -> None:
     """The tables of docs/placebo.md."""
-    costs = list(dict.fromkeys(cell.cost for cell in cells))
+    attacks = list(dict.fromkeys(cell.attack for cell in cells))
     names = list(dict.fromkeys(cell.model for cell in cells))
     print("| cost | " + " | ".join(names) + " | all |")
     print("|---|" + "---:|" * (len(names) + 1))
-    for cost in [*costs, "all"]:
-        of_cost = [
-            c for c in cells if c.cost == cost or (cost == "all" and c.cost != OUTCOMES)
+    for attack in [*attacks, "all"]:
+        of_attack = [
+            c
+            for c in cells
+            if c.attack == attack or (attack == "all" and c.attack != OUTCOMES)
         ]
         row = [
-            average([c for c in of_cost if name in (c.model, "all")])
+            average([c for c in of_attack if name in (c.model, "all")])
             for name in [*names, "all"]
         ]
-        print(f"| `{cost}` | " + " | ".join(row) + " |")
+        print(f"| `{attack}` | " + " | ".join(row) + " |")
     p = [
         binomtest(c.n_alarms, c.n_flips, LEVEL, alternative="greater").pvalue
         * len(cells)
@@ -225,7 +227,7 @@ def told(cells: list[Cell]) -> None:
     ]
     worst = cells[int(np.argmin(p))]
     print(
-        f"\n{len(cells)} cells; worst: {worst.model}, {worst.cost}, {worst.n_splits} "
+        f"\n{len(cells)} cells; worst: {worst.model}, {worst.attack}, {worst.n_splits} "
         f"splits, {worst.share:.0%}: {worst.n_alarms} of {worst.n_flips}, p = "
         f"{min(1.0, *p):.3g} over all"
     )
@@ -237,7 +239,7 @@ def average(cells: list[Cell]) -> str:
 
 
 def flips(words: Sequence[str]) -> None:
-    """Do placebo groups raise an alarm? Real models, every cost, 1 to 50 splits.
+    """Do placebo groups raise an alarm? Real models, every attack, 1 to 50 splits.
 
     The records of real models are divided at random, half and half and one in five, 200
     times each, and every division is audited: the share with any alarm (exposures or
@@ -263,7 +265,7 @@ def flips(words: Sequence[str]) -> None:
             cells.append(cell)
             print(
                 f"  {cell.model:<14}{cell.n_splits:>3} splits {cell.share:.0%}  "
-                f"{cell.cost:<24}{cell.n_alarms / cell.n_flips:6.1%}",
+                f"{cell.attack:<24}{cell.n_alarms / cell.n_flips:6.1%}",
                 flush=True,
             )
     told(cells)
@@ -348,12 +350,12 @@ STUDY_SHAPES = {
     "adult, race": (46_033, 6_589),
 }
 """Records, and those of the smaller group."""
-N_SETTINGS, N_COSTS, LEVEL = 6, 7, 0.05
+N_SETTINGS, N_ATTACKS, LEVEL = 6, 7, 0.05
 
 
 def time_draws(n_records: int, size: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
-    exposure = rng.normal(size=(N_SETTINGS, N_COSTS, n_records))
+    exposure = rng.normal(size=(N_SETTINGS, N_ATTACKS, n_records))
     benefit = (rng.random((N_SETTINGS, n_records)) < 0.4).astype(np.float64)
     group = (np.arange(n_records) < size).astype(np.int64)
     cpu = time.process_time()
@@ -368,7 +370,7 @@ def time_draws(n_records: int, size: int) -> dict[str, float]:
 def flip(
     arrays: Arrays, share: float, seed: int, n_draws: int
 ) -> dict[str, list[float]]:
-    """By cost, p-values of the difference of exposures and of the cross product."""
+    """By attack, p-values of the difference of exposures and of the cross product."""
     n = len(arrays["labels"])
     group = (np.random.default_rng(seed).permutation(n) < share * n).astype(np.int64)
     scores = SettingScores(
@@ -381,13 +383,13 @@ def flip(
     (one,) = attack_models([scores])
     how = {"seed": seed, "n_draws": n_draws}
     return {
-        cost: [
+        attack: [
             p.item()
             for p in permutation_tests(
                 exposure[None, None], one.benefit[None], group, (0, 1), **how
             )
         ]
-        for cost, exposure in one.exposure.items()
+        for attack, exposure in one.exposure.items()
     }
 
 
@@ -420,14 +422,14 @@ def permutations(words: Sequence[str]) -> None:
             flip(arrays, options.share, seed, options.draws)
             for seed in range(options.flips)
         ]
-        for cost in draws[0]:
-            found = np.array([one[cost] for one in draws])
+        for attack in draws[0]:
+            found = np.array([one[attack] for one in draws])
             shares = (found <= LEVEL).mean(axis=0).tolist()
-            results[cost] = dict(
+            results[attack] = dict(
                 zip(("exposure", "cross product"), shares, strict=True)
             )
             print(
-                f"  {cost:<24} exposure {shares[0]:.1%}  cross product {shares[1]:.1%}"
+                f"  {attack:<24} exposure {shares[0]:.1%}  cross product {shares[1]:.1%}"
             )
     write_results("permutations", results)
 

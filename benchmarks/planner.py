@@ -103,11 +103,11 @@ def exposure(
     study: Design, power: float, n: int, rng: np.random.Generator
 ) -> tuple | None:
     question = Question(groups=(0,))
-    if (cost := amount(study, question, power)) is None:
+    if (exposure := amount(study, question, power)) is None:
         return None
-    cost = planted(study, 0, cost)
-    found = resolved_share(study, 0, cost, n=n, rng=rng)
-    return cost, question.power(study, cost), found
+    exposure = planted(study, 0, exposure)
+    found = detected_share(study, 0, exposure, n=n, rng=rng)
+    return exposure, question.power(study, exposure), found
 
 
 def difference(
@@ -115,11 +115,11 @@ def difference(
 ) -> tuple | None:
     base = float(rng.choice([0.0, 0.01]))
     question = Question(groups=(0, 1), base=base)
-    if (cost := amount(study, question, power)) is None:
+    if (exposure := amount(study, question, power)) is None:
         return None
-    costs = (base, base + cost)
-    found = shown_share(study, costs, n=n, rng=rng)
-    return cost, question.power(study, cost), found
+    exposures = (base, base + exposure)
+    found = shown_share(study, exposures, n=n, rng=rng)
+    return exposure, question.power(study, exposure), found
 
 
 def through_audit(
@@ -127,12 +127,13 @@ def through_audit(
 ) -> dict:
     """By question: the amount, the power predicted, and the share found."""
     question = Question(groups=(0, 1))
-    if (cost := amount(study, question, power)) is None:
+    if (exposure := amount(study, question, power)) is None:
         return {}
-    predicted = question.power(study, cost)
-    found = audited_shares(study, (0.0, cost), n=n, rng=rng)
+    predicted = question.power(study, exposure)
+    found = audited_shares(study, (0.0, exposure), n=n, rng=rng)
     return {
-        name: (cost, predicted, one) for name, one in zip(AUDITED, found, strict=True)
+        name: (exposure, predicted, one)
+        for name, one in zip(AUDITED, found, strict=True)
     }
 
 
@@ -440,34 +441,34 @@ SHOWN = SIGNIFICANCE * EXPOSURE_SHARE
 """Level of all differences of exposures together."""
 
 
-def planted(design: Design, group: int, cost: float) -> float:
+def planted(design: Design, group: int, exposure: float) -> float:
     """The exposure nearest to ``cost`` that so many people can have."""
-    kinds = _kinds(design, group, cost)
+    kinds = _kinds(design, group, exposure)
     return float(kinds[1] / kinds.sum())
 
 
-def resolved_share(
-    design: Design, group: int, cost: float, *, n: int, rng: np.random.Generator
+def detected_share(
+    design: Design, group: int, exposure: float, *, n: int, rng: np.random.Generator
 ) -> float:
     """How often an exposure of these very records is resolved, in n studies."""
     p = memorised(
-        _strata(design, np.tile(_kinds(design, group, cost), (n, 1)), rng)
+        _strata(design, np.tile(_kinds(design, group, exposure), (n, 1)), rng)
     ).p_value
     return float((p * design.n_tests[0] <= SIGNIFICANCE).mean())
 
 
 def shown_share(
-    design: Design, costs: tuple[float, float], *, n: int, rng: np.random.Generator
+    design: Design, exposures: tuple[float, float], *, n: int, rng: np.random.Generator
 ) -> float:
     """How often two exposures differ, people drawn anew in each of n studies."""
-    test = _compared(_panel(design, costs, 0, n, rng), n)
+    test = _compared(_panel(design, exposures, 0, n, rng), n)
     return float(
         ((test.value > 0) & (test.p_value * design.n_tests[1] <= SHOWN)).mean()
     )
 
 
 def audited_shares(
-    design: Design, costs: tuple[float, float], *, n: int, rng: np.random.Generator
+    design: Design, exposures: tuple[float, float], *, n: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """How often an audit says, in n studies, that the second group is more exposed.
 
@@ -475,10 +476,10 @@ def audited_shares(
     the audit is written again: counts go through its measurements, its tests and its
     families. In all settings but the first nothing is memorised.
     """
-    seen = [costs] + [(0.0, 0.0)] * (design.n_tests[0] // 2 - 1)
+    seen = [exposures] + [(0.0, 0.0)] * (design.n_tests[0] // 2 - 1)
     panels = [_panel(design, one, k, n, rng) for k, one in enumerate(seen)]
     found = alarms(
-        panels, _pairs(n), Plan(), cost=GAP.name, outcome="benefit", n_families=n
+        panels, _pairs(n), Plan(), attack=GAP.name, outcome="benefit", n_families=n
     )
     tests = [_compared(panel, n) for panel in panels]
     p_alone = np.stack([one.p_value for one in tests])
@@ -499,15 +500,15 @@ def _compared(panel: Panel, n: int) -> PairDifference:
 
 def _panel(
     design: Design,
-    costs: tuple[float, float],
+    exposures: tuple[float, float],
     setting: int,
     n: int,
     rng: np.random.Generator,
 ) -> Panel:
     """Studies of two groups each, n of them, as one setting; people are drawn anew."""
     people = (
-        rng.multinomial(int(design.people[g]), _shares(design, g, cost), size=n)
-        for g, cost in enumerate(costs)
+        rng.multinomial(int(design.people[g]), _shares(design, g, exposure), size=n)
+        for g, exposure in enumerate(exposures)
     )
     drawn = zip(*(_strata(design, kinds, rng) for kinds in people), strict=True)
     total, trained, correct, hits = (
@@ -523,14 +524,14 @@ def _tables(n: np.ndarray, right: np.ndarray) -> Counts:
     return Counts(tp=right, fn=n - right, tn=0 * right, fp=0 * right)
 
 
-def _shares(design: Design, group: int, cost: float) -> np.ndarray:
+def _shares(design: Design, group: int, exposure: float) -> np.ndarray:
     """Shares of those right anyway, memorised, and wrong."""
     right = design.error.accuracy[group]
-    return np.array([right, cost, 1 - right - cost])
+    return np.array([right, exposure, 1 - right - exposure])
 
 
-def _kinds(design: Design, group: int, cost: float) -> np.ndarray:
-    return np.rint(design.people[group] * _shares(design, group, cost)).astype(int)
+def _kinds(design: Design, group: int, exposure: float) -> np.ndarray:
+    return np.rint(design.people[group] * _shares(design, group, exposure)).astype(int)
 
 
 def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Strata:
@@ -619,7 +620,7 @@ def drawn_study(world: DrawnWorld, rng: np.random.Generator) -> Panel:
     rows = attack_models([scores])[0].rows
     pooled = {}
     for name in ATTACKS:
-        own_rows = [row for row in rows if row.proxy == name]
+        own_rows = [row for row in rows if row.attack == name]
         columns = {
             field: np.array([getattr(row, field) for row in own_rows])
             for field in FIELDS

@@ -32,7 +32,7 @@ from tests.train_cases import steps_per_bin
 import pcer
 from benchmarks import mean_and_error, parser_of, run_verb, with_numbers, write_results
 from pcer.attacks.single import loss_of, true_label_logit
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, SettingResult
 from pcer.data import GroupedDataset, load, split
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.sweep import Sweep, run_sweep
@@ -335,7 +335,7 @@ def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
 
 ATTRIBUTES = {"compas": ("race",), "adult": ("sex", "race")}
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
-COSTS = {
+ATTACKS = {
     "receipts": "spent_epsilon",
     "LiRA": "lira_advantage",
     "gap": "overfitting_gap",
@@ -360,27 +360,28 @@ def releases(name: str, options: argparse.Namespace, folder: Path) -> dict[str, 
 def audits(path: Path) -> dict[str, Audit]:
     release = pcer.read_release(path)
     return {
-        name: pcer.audit(release, pcer.Plan(cost=cost)) for name, cost in COSTS.items()
+        name: pcer.audit(release, pcer.Plan(attack=attack))
+        for name, attack in ATTACKS.items()
     }
 
 
-def groups_of(setting: BudgetResult, where: str) -> list[Row]:
+def groups_of(setting: SettingResult, where: str) -> list[Row]:
     """Found and allowed of every group, from the audit by LiRA."""
     rows = []
     for name, group in setting.groups.items():
-        cost = group.cost
+        exposure = group.exposure
         allowed = group.allowed
-        if cost.value is None or cost.standard_error is None or allowed is None:
+        if exposure.value is None or exposure.standard_error is None or allowed is None:
             continue  # too few people
         assert allowed.advantage is not None
-        limit = cost.value - ONE_SIDED * cost.standard_error
+        limit = exposure.value - ONE_SIDED * exposure.standard_error
         rows.append(
             {
                 "setting": where,
                 "epsilon": setting.epsilon,
                 "group": name,
-                "found": cost.value,
-                "standard_error": cost.standard_error,
+                "found": exposure.value,
+                "standard_error": exposure.standard_error,
                 "lower_limit": limit,
                 "allowed": allowed.advantage,
                 "spent": allowed.spent,
@@ -392,9 +393,9 @@ def groups_of(setting: BudgetResult, where: str) -> list[Row]:
 
 
 def differences(found: dict[str, Audit], where: str) -> list[Row]:
-    """Of the first pair of groups, at every setting and by every cost."""
+    """Of the first pair of groups, at every setting and by every attack."""
     rows: list[Row] = []
-    for settings in zip(*(audit.budgets for audit in found.values()), strict=True):
+    for settings in zip(*(audit.settings for audit in found.values()), strict=True):
         row: Row = {"setting": where, "epsilon": settings[0].epsilon}
         for name, setting in zip(found, settings, strict=True):
             exposure = setting.pairs[0].exposure
@@ -431,10 +432,10 @@ def show(groups: list[Row], pairs: list[Row]) -> None:
     for row in pairs:
         parts = [
             f"{name} {row[name]['z']:+6.1f}{'* '[not row[name]['differ']]}"
-            for name in COSTS
+            for name in ATTACKS
         ]
         print(f"  {row['setting']:12} {row['epsilon']:>5g}  {'  '.join(parts)}")
-    for name in COSTS:
+    for name in ATTACKS:
         n = sum(row[name]["differ"] for row in pairs)
         print(f"  {name}: the groups differ in {n} of {len(pairs)} settings")
     print(f"  found below allowed: {sum(r['holds'] for r in groups)} of {len(groups)}")
@@ -467,7 +468,7 @@ def found_allowed(words: Sequence[str]) -> None:
 
     * for every setting and group, what LiRA finds, its lower 95 % limit, and what is
       allowed. The limit must stay below what is allowed;
-    * for every setting, by which cost the groups differ beyond error: the z of the
+    * for every setting, by which attack the groups differ beyond error: the z of the
       difference, and a star where it is shown at the 5 % level, Holm over the settings
       of the release.
 
@@ -483,7 +484,7 @@ def found_allowed(words: Sequence[str]) -> None:
             ).items():
                 found = audits(path)
                 where = f"{name} {attribute}"
-                for setting in found["LiRA"].budgets:
+                for setting in found["LiRA"].settings:
                     groups += groups_of(setting, where)
                 pairs += differences(found, where)
     show(groups, pairs)

@@ -61,7 +61,7 @@ for line in sys.stdin:
 
 
 def full_release() -> dict[str, Any]:
-    """6 settings, 50 seeds, 2 groups, every cost of a sweep; as plain objects."""
+    """6 settings, 50 seeds, 2 groups, every attack of a sweep; as plain objects."""
     import numpy as np
     from tests.worlds.releases import World, simulate
 
@@ -79,10 +79,10 @@ def full_release() -> dict[str, Any]:
         for cell in run["groups"].values():
             cell["exposure"] = {name: _value(rng) for name in OF_RUNS}
     tree["pooled_exposure"] = [
-        {"epsilon": epsilon, "group": group, "proxy": proxy, **_value(rng)}
+        {"epsilon": epsilon, "group": group, "attack": attack, **_value(rng)}
         for epsilon in world.budgets
         for group in tree["subject"]["groups"]
-        for proxy in OF_MODELS
+        for attack in OF_MODELS
     ]
     return tree
 
@@ -211,7 +211,7 @@ def audit_since(old: str, repeats: str = "15") -> None:
 
         git worktree add --detach OLD COMMIT
 
-    A release of 6 settings, 50 seeds and 2 groups with every cost of a sweep (of every
+    A release of 6 settings, 50 seeds and 2 groups with every attack of a sweep (of every
     run, and of all models) is audited by both, in turn, each in a process of its own
     that has audited once before. Printed are the best and the median time of each, the
     median of the ratios, which is what a shared machine allows to compare, and where

@@ -1,7 +1,7 @@
 """Build the example releases: two scikit-learn models on COMPAS, 20 random splits each.
 
 The logistic regression is released as auditors often get it, predictions counted and
-nothing else. The forest is fitted by pcer, with every cost that its splits allow. The
+nothing else. The forest is fitted by pcer, with every attack that its splits allow. The
 releases hold statistics only, no records. Run it with ProPublica's file (the copy
 without identities):
 

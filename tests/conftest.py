@@ -40,7 +40,7 @@ def plain_release() -> dict[str, Any]:
 
 @pytest.fixture
 def rates_release(plain_release) -> Release:
-    """The same as rates without sizes, so that no cost is known."""
+    """The same as rates without sizes, so that no exposure is known."""
     for run in plain_release["runs"]:
         for tables in run["groups"].values():
             tables["train"] = {"accuracy": 0.8}

@@ -124,7 +124,7 @@ def with_attacks(release: Release) -> Release:
         for g, cell in enumerate(run["groups"].values()):
             found = {"value": 0.01 + 0.1 * g, "standard_error": 0.01}
             cell["exposure"] = {"attack_advantage": found}
-    row = {"epsilon": None, "proxy": "lira_advantage", "standard_error": 0.1}
+    row = {"epsilon": None, "attack": "lira_advantage", "standard_error": 0.1}
     values = zip(tree["subject"]["groups"], (0.1, 0.12), strict=True)
     tree["pooled_exposure"] = [
         row | {"group": name, "value": value} for name, value in values

@@ -64,7 +64,7 @@ def split_luck(train: Confusion, test: Confusion) -> tuple[float, float]:
     return mean, variance
 
 
-def cost_and_error(
+def exposure_and_error(
     release: Release, epsilon: float | None, name: str
 ) -> tuple[float, ...]:
     """Cost of a group, runs of one split averaged first, its error, and the luck of one split."""
@@ -83,9 +83,13 @@ def cost_and_error(
     xs, vs, us = (
         [mean([row[k] for row in rows]) for rows in by_split.values()] for k in range(3)
     )
-    cost = mean(xs)
-    people = rate_variance(cost, mean(sizes))
-    return cost, math.sqrt(cost_variance(xs, max(mean(vs), mean(us)), people)), mean(vs)
+    exposure = mean(xs)
+    people = rate_variance(exposure, mean(sizes))
+    return (
+        exposure,
+        math.sqrt(exposure_variance(xs, max(mean(vs), mean(us)), people)),
+        mean(vs),
+    )
 
 
 def memorised_p(release: Release, epsilon: float | None, name: str) -> float | None:
@@ -159,7 +163,7 @@ def rate_variance(rate: float, n: float) -> float:
     return p * (1 - p) / n
 
 
-def cost_variance(xs: list[float], one_split: float, people: float) -> float:
+def exposure_variance(xs: list[float], one_split: float, people: float) -> float:
     """Split part and people part of a mean over splits: the larger of two forms."""
     s = len(xs)
     closed = one_split / s + (1 - 1 / s) * people
@@ -168,12 +172,17 @@ def cost_variance(xs: list[float], one_split: float, people: float) -> float:
 
 def cross_variance(first: dict[str, float], second: dict[str, float]) -> float:
     """Gradient of R_i c_j - R_j c_i through the covariance of (R_i, c_i, R_j, c_j)."""
-    gradient = [second["cost"], -second["benefit"], -first["cost"], first["benefit"]]
+    gradient = [
+        second["exposure"],
+        -second["benefit"],
+        -first["exposure"],
+        first["benefit"],
+    ]
     matrix = np.zeros((4, 4))
     for k, side in ((0, first), (2, second)):
         matrix[k, k], matrix[k + 1, k + 1] = (
             side["benefit_variance"],
-            side["cost_variance"],
+            side["exposure_variance"],
         )
         matrix[k, k + 1] = matrix[k + 1, k] = side["covariance"]
     return float(gradient @ matrix @ gradient)

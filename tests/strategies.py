@@ -13,7 +13,7 @@ from pcer.release.file import Release, parse_release
 from tests.conftest import make_plain_release
 
 rates = st.floats(0.01, 1.0)
-costs = st.floats(0.0, 0.5)
+exposures = st.floats(0.0, 0.5)
 floors = st.sampled_from([1e-4, 1e-3, 1e-2, 1e-1])
 
 

@@ -81,8 +81,8 @@ def test_an_attack_is_two_rows(monkeypatch, plain_release):
         for name, tables in run["groups"].items():
             tables["exposure"] = {mine.name: exposures[name][mine.name].model_dump()}
     release = pcer.release.parse_release(plain_release, file="toy")
-    audit = pcer.audit(release, pcer.Plan(cost=mine.name))
-    assert audit.budgets[0].groups["Other"].cost.value == pytest.approx(0.25)
+    audit = pcer.audit(release, pcer.Plan(attack=mine.name))
+    assert audit.settings[0].groups["Other"].exposure.value == pytest.approx(0.25)
     assert "which of two people was in the training data" in " ".join(audit.account)
 
 
@@ -90,7 +90,7 @@ def test_a_chart_is_a_function_and_a_line(monkeypatch, plain_release):
     def my_chart(audit: pcer.Audit, release: Release) -> Chart:
         marks = [
             Mark(place, setting.accuracy.mean or 0.0, ink("series-0"))
-            for place, setting in enumerate(audit.budgets)
+            for place, setting in enumerate(audit.settings)
         ]
         up = number_axis("accuracy", [mark.y for mark in marks])
         panel = Panel(settings_axis(audit), up, curves=[joined(marks)], marks=marks)
@@ -101,7 +101,7 @@ def test_a_chart_is_a_function_and_a_line(monkeypatch, plain_release):
     audit = pcer.audit(release, pcer.Plan(resamples=100, null_draws=50))
     assert "compas-race-mine.svg" in draw_figures([audit], [release])
     svg = audit.plot("mine")._repr_svg_()
-    assert svg.count('class="pcer-mark"') == len(audit.budgets)
+    assert svg.count('class="pcer-mark"') == len(audit.settings)
 
 
 def test_a_verb_is_a_function_and_a_line():

@@ -250,9 +250,9 @@ PYTHON = [
     "print(pcer.audit('forest.release.json'))",
     "for found in pcer.audit('.'): print(found.headline)",
     "pcer.audit(['forest.release.json', Path('forest.release.json')])",
-    "assert pcer.audit('forest.release.json', cost='LiRA').cost == 'lira_advantage'",
+    "assert pcer.audit('forest.release.json', attack='LiRA').attack == 'lira_advantage'",
     (
-        "pcer.audit('forest.release.json', cost='Paired "
+        "pcer.audit('forest.release.json', attack='Paired "
         "Confidence').plot().save('finding.svg')"
     ),
     "assert pcer.audit('forest.release.json').to_frame().shape[1] <= 10",
@@ -260,7 +260,7 @@ PYTHON = [
         "pcer.detectable(pcer.read_release('forest.release.json'), "
         "cost='gap', setting='none')"
     ),
-    READY + "pcer.compare(release, release, cost='rmia', settings='No-DP')",
+    READY + "pcer.compare(release, release, attack='rmia', settings='No-DP')",
     "pcer.compare('forest.release.json', Path('forest.release.json'))",
     "pcer.trend('forest.release.json', '.')",
     "pcer.detectable('forest.release.json', target=0.05)",
@@ -412,7 +412,7 @@ READY_TABLE = (
 )
 MORE = "--epochs 1 --seeds 2 --budgets none"
 COMMANDS = [
-    "pcer audit forest.release.json --cost LiRA",
+    "pcer audit forest.release.json --attack LiRA",
     "pcer audit . --summary",
     "pcer audit forest.release.json --setting none",
     Fix(
@@ -420,10 +420,10 @@ COMMANDS = [
         "is a release; name its report or audit",
         "pcer audit forest.release.json --html report.html",
     ),
-    "pcer plan forest.release.json --cost gap --setting none",
+    "pcer plan forest.release.json --attack gap --setting none",
     (
         "pcer compare forest.release.json forest.release.json "
-        "--setting none --cost 'Paired gap'"
+        "--setting none --attack 'Paired gap'"
     ),
     Fix(f"pcer train loans.csv {MORE}", "For example: ", "as it says"),
     Fix(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pcer import metrics
 from pcer.errors import InputError
 from pcer.metrics import Counts
-from tests.strategies import arrays, costs, floors, rates
+from tests.strategies import arrays, exposures, floors, rates
 
 
 def table(*cells: tuple[int, int, int, int]) -> Counts:
@@ -57,12 +57,12 @@ def test_disparity_of_more_groups_is_against_the_reference():
     assert metrics.overfitting_gap(train, test) == pytest.approx([0.15, 0.0])
 
 
-@given(arrays(rates, n_groups=2), arrays(costs, n_groups=2), floors)
-def test_floor_degeneracy_is_exact(rate, cost, floor):
+@given(arrays(rates, n_groups=2), arrays(exposures, n_groups=2), floors)
+def test_floor_degeneracy_is_exact(rate, exposure, floor):
     """Proposition 2: all costs below the floor leave only the rate difference."""
-    cost = cost * floor
-    ratio = metrics.pcer(rate, cost, floor=floor)
-    assert metrics.floor_dominated(cost, floor=floor)
+    exposure = exposure * floor
+    ratio = metrics.pcer(rate, exposure, floor=floor)
+    assert metrics.floor_dominated(exposure, floor=floor)
     assert metrics.pcer_disparity(ratio)[0] == rate[0] / floor - rate[1] / floor
     assert np.sign(metrics.pcer_disparity(ratio)[0]) in (
         0.0,
@@ -71,32 +71,32 @@ def test_floor_degeneracy_is_exact(rate, cost, floor):
 
 
 @given(st.floats(0.01, 1), arrays(st.floats(0.001, 0.5), n_groups=2))
-def test_incompatibility_with_demographic_parity(rate, cost):
+def test_incompatibility_with_demographic_parity(rate, exposure):
     """Proposition 3: with equal rates, PCER is equal if and only if the costs are."""
-    assume(cost[0] == cost[1] or abs(cost[0] / cost[1] - 1) > 1e-12)
-    ratio = metrics.pcer(np.full(2, rate), cost, floor=0.001)
-    assert (metrics.pcer_disparity(ratio)[0] == 0) == (cost[0] == cost[1])
+    assume(exposure[0] == exposure[1] or abs(exposure[0] / exposure[1] - 1) > 1e-12)
+    ratio = metrics.pcer(np.full(2, rate), exposure, floor=0.001)
+    assert (metrics.pcer_disparity(ratio)[0] == 0) == (exposure[0] == exposure[1])
     assert metrics.demographic_parity_gap(np.full(2, rate)) == 0
 
 
 @given(arrays(rates, n_groups=2), arrays(st.floats(0.001, 0.5), n_groups=2))
-def test_direction_disagreement(rate, cost):
+def test_direction_disagreement(rate, exposure):
     """Proposition S2: the sign is that of the cross product, whatever the rates say."""
-    cross = rate[0] * cost[1] - rate[1] * cost[0]
+    cross = rate[0] * exposure[1] - rate[1] * exposure[0]
     assume(abs(cross) > 1e-12)
-    disparity = metrics.pcer_disparity(metrics.pcer(rate, cost, floor=0.0001))[0]
+    disparity = metrics.pcer_disparity(metrics.pcer(rate, exposure, floor=0.0001))[0]
     assert np.sign(disparity) == np.sign(cross)
-    if rate[0] > rate[1] and cost[0] / cost[1] > rate[0] / rate[1] * (1 + 1e-9):
+    if rate[0] > rate[1] and exposure[0] / exposure[1] > rate[0] / rate[1] * (1 + 1e-9):
         assert disparity < 0
 
 
 @given(rates, st.floats(0.01, 0.5), st.floats(0.1, 10))
-def test_axioms(rate, cost, factor):
+def test_axioms(rate, exposure, factor):
     """Proposition S1: linear in benefit, inverse in cost, F(1, 1) = 1."""
     floor = 1e-6
-    value = metrics.pcer(np.array([rate]), np.array([cost]), floor=floor)
-    scaled = metrics.pcer(np.array([factor * rate]), np.array([cost]), floor=floor)
-    dearer = metrics.pcer(np.array([rate]), np.array([factor * cost]), floor=floor)
+    value = metrics.pcer(np.array([rate]), np.array([exposure]), floor=floor)
+    scaled = metrics.pcer(np.array([factor * rate]), np.array([exposure]), floor=floor)
+    dearer = metrics.pcer(np.array([rate]), np.array([factor * exposure]), floor=floor)
     assert scaled == pytest.approx(factor * value, rel=1e-12)
     assert dearer == pytest.approx(value / factor, rel=1e-12)
     assert metrics.pcer(np.ones(1), np.ones(1), floor=floor) == 1

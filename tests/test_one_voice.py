@@ -17,10 +17,10 @@ import pytest
 
 import pcer
 from pcer import wording
-from pcer.auditing.record import Audit, BudgetResult, strongest
+from pcer.auditing.record import Audit, SettingResult, strongest
 from pcer.auditing.sentences import telling
 from pcer.cli.audit import print_audits
-from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED, Benefit
+from pcer.measuring.plan import GUARDED, SETTING_VERDICTS, Benefit
 from pcer.release.file import Release, parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.formats.latex import latex_text
@@ -61,13 +61,13 @@ def plain(text: str) -> str:
 
 def check_object(audit: Audit) -> None:
     """The parts of the audit agree among themselves."""
-    assert audit.verdict is strongest(budget.verdict for budget in audit.budgets)
+    assert audit.verdict is strongest(setting.verdict for setting in audit.settings)
     assert (audit.told.verdict, audit.told.headline) == (audit.verdict, audit.headline)
-    pairs = [pair for budget in audit.budgets for pair in budget.pairs]
-    for budget in audit.budgets:
-        assert budget.verdict is strongest(pair.verdict for pair in budget.pairs)
-        assert bool(budget.named) == budget.verdict.is_alarm
-        check_headline(audit, budget)
+    pairs = [pair for setting in audit.settings for pair in setting.pairs]
+    for setting in audit.settings:
+        assert setting.verdict is strongest(pair.verdict for pair in setting.pairs)
+        assert bool(setting.named) == setting.verdict.is_alarm
+        check_headline(audit, setting)
     for pair in pairs:
         exposure, outcomes, double = (
             pair.exposure,
@@ -82,10 +82,10 @@ def check_object(audit: Audit) -> None:
         assert double.group is None or double.group == exposure.group == outcomes.group
         if any(one.caps_verdict for one in audit.declarations):
             assert (exposure.answer, outcomes.answer) == ("cannot_tell", "cannot_tell")
-    assert audit.costs[0].cost == audit.cost
+    assert audit.attacks[0].attack == audit.attack
 
 
-def check_headline(audit: Audit, setting: BudgetResult) -> None:
+def check_headline(audit: Audit, setting: SettingResult) -> None:
     """Both answers and no other, the right groups as subjects; weak where it is, at the head."""
     said = setting.headline
     for axis, claims in CLAIMS.items():
@@ -113,7 +113,7 @@ def check_junit(audits: Sequence[Audit]) -> None:
         assert said["verdict"] == audit.verdict.value
         rules, headlines = (
             suite.findall("testcase"),
-            [each.headline for each in audit.budgets],
+            [each.headline for each in audit.settings],
         )
         bare = ElementTree.fromstring(to_junit([audit], [])).iter("testcase")
         assert [case.findtext("system-out") for case in bare] == headlines
@@ -131,10 +131,10 @@ def check_text(audit: Audit, text: str, *, escape=str) -> None:
     """A rendered text has the headline, and no answer that no setting has."""
     text = plain(text)
     assert plain(escape(audit.headline)) in text
-    differing = {telling.answer_of(setting, "exposure") for setting in audit.budgets}
+    differing = {telling.answer_of(setting, "exposure") for setting in audit.settings}
     assert ("are easier to recognise" in text) == ("differs" in differing)
     if not any(
-        pair.double_disadvantage.group for b in audit.budgets for pair in b.pairs
+        pair.double_disadvantage.group for b in audit.settings for pair in b.pairs
     ):
         assert "Double disadvantage: " not in text
 
@@ -184,7 +184,7 @@ def add_named(found: Named, audit: Audit, title: str, rows: list[list[str]]) -> 
         or "Floor" in title
     ):
         return
-    pair = audit.budgets[0].pairs[0].groups
+    pair = audit.settings[0].pairs[0].groups
     for row in rows[1:]:
         at = dict(zip(heads, row, strict=True))
         setting = at.get("setting", at.get("ε", title.rpartition(": ")[2]))
@@ -211,10 +211,15 @@ def check_numbers(audit: Audit, page: str = "") -> None:
     for name, values in found.items():
         for (one, first), (other, second) in combinations(values, 2):
             assert abs(one - other) <= 1.001 * (first + second), (name, values)
-    scale, pairs = audit.proxy.scale, [pair for b in audit.budgets for pair in b.pairs]
+    scale, pairs = (
+        audit.attack_kind.scale,
+        [pair for b in audit.settings for pair in b.pairs],
+    )
     base = 50 if scale.is_advantage else 0
     bounds = [
-        (g.cost.upper_bound, base) for b in audit.budgets for g in b.groups.values()
+        (g.exposure.upper_bound, base)
+        for b in audit.settings
+        for g in b.groups.values()
     ]
     bounds += [(pair.exposure.difference.upper_bound, 0) for pair in pairs]
     printed = [at + scale.per_unit * bound for bound, at in bounds if bound is not None]
@@ -245,7 +250,7 @@ def check_opinion(audit: Audit) -> None:
         r"^\| (.+?) \| ([^|]+?) \| ([^|]+?) \| [^|]+ \|$", text, re.MULTILINE
     )
     said = {name: answers for name, *answers in rows}
-    for budget in tree["budgets"]:
+    for budget in tree["settings"]:
         answers = said[wording.setting_name(budget["model"], budget["epsilon"])]
         for axis, answer in zip(("exposure", "outcomes"), answers, strict=True):
             found = {pair[axis]["answer"] for pair in budget["pairs"]}
@@ -378,7 +383,7 @@ def any_release(
             part: _rates(tables[part], part, form) for part in tables
         }
     settings = [{"model": model, "epsilon": e} for model in models for e in budgets]
-    _add_costs(tree, settings, rng)
+    _add_attacks(tree, settings, rng)
     tree["placebo"] = list(_placebo(tree, settings, rng)) if rng.random() < 0.5 else []
     benefits = ("positive_rate", *get_args(Benefit))
     said = {
@@ -386,7 +391,7 @@ def any_release(
         "margin": pick(rng, None, None, 0.02, 0.2),
     }
     said |= {"benefit": pick(rng, *benefits) if form == "counts" else benefits[0]}
-    said |= {"cost": pick(rng, "sharpest", "sharpest", "overfitting_gap")}
+    said |= {"attack": pick(rng, "sharpest", "sharpest", "overfitting_gap")}
     plan = pcer.Plan(resamples=1, null_draws=1, **said)
     return parse_release(tree, file="any"), plan
 
@@ -418,7 +423,7 @@ def _rates(cells: Tree, part: str, form: str) -> Tree:
     return {name: rates[name] for name in left.get(form, rates)}
 
 
-def _add_costs(tree: Tree, settings: list[Tree], rng: Rng) -> None:
+def _add_attacks(tree: Tree, settings: list[Tree], rng: Rng) -> None:
     """Attacks on every model, and over all of them; some without an error or for some only."""
     if rng.random() < 0.3:
         for run in tree["runs"]:
@@ -428,12 +433,12 @@ def _add_costs(tree: Tree, settings: list[Tree], rng: Rng) -> None:
                     "auc_advantage": {"value": value, "standard_error": 0.01}
                 }
     tree["pooled_exposure"] = []
-    for proxy in POOLED[: pick(rng, *[0] * 8, 1, 2, 3, 4, 5)]:
+    for attack in POOLED[: pick(rng, *[0] * 8, 1, 2, 3, 4, 5)]:
         error = pick(rng, None, *[0.002, 0.02] * 5)
         base = rng.choice([0.0, 0.01, 0.1], len(GROUPS))
         kept = settings[: pick(rng, 1, *[None] * 4)]
         for setting, (g, name) in product(kept, enumerate(tree["subject"]["groups"])):
-            row = {"group": name, "proxy": proxy, "standard_error": error}
+            row = {"group": name, "attack": attack, "standard_error": error}
             row["value"] = float(rng.normal(base[g], error or 0.02))
             row |= {key: pick(rng, value, None) for key, value in SOMETIMES.items()}
             tree["pooled_exposure"].append(setting | row)
@@ -448,12 +453,12 @@ def _placebo(tree: Tree, settings: list[Tree], rng: Rng) -> Any:
     ) -> Any:
         return often if (speaks or always) and rng.random() < chance else otherwise
 
-    costs = {row["proxy"] for row in tree["pooled_exposure"]} | {"overfitting_gap"}
+    attacks = {row["attack"] for row in tree["pooled_exposure"]} | {"overfitting_gap"}
     pairs = combinations(tree["subject"]["groups"], 2)
-    for setting, proxy, pair in product(settings, sorted(costs), pairs):
+    for setting, attack, pair in product(settings, sorted(attacks), pairs):
         yield setting | {
             **{
-                "proxy": proxy,
+                "attack": attack,
                 "groups": [*pair],
                 "n_draws": 200,
                 "n_permutations": 9_999,
@@ -479,7 +484,7 @@ def drawn(chunk: int) -> list[tuple[Release, Audit]]:
     alone = [(release, pcer.audit(release, plan)) for release, plan in made]
     rng = np.random.default_rng([14, chunk])
     together = [any_release(rng, data_digest="same")[0] for _ in range(FAMILY)]
-    plan = pcer.Plan(resamples=1, null_draws=1, cost="overfitting_gap")
+    plan = pcer.Plan(resamples=1, null_draws=1, attack="overfitting_gap")
     return alone + list(zip(together, pcer.audit(together, plan), strict=True))
 
 
@@ -498,13 +503,13 @@ def test_drawn_releases_speak_with_one_voice(chunk, capsys):
 
 @pytest.mark.slow
 def test_the_drawn_ones_have_every_verdict_and_every_cap():
-    budgets = [
-        b for chunk in range(4) for _, audit in drawn(chunk) for b in audit.budgets
+    settings = [
+        b for chunk in range(4) for _, audit in drawn(chunk) for b in audit.settings
     ]
-    assert {budget.verdict for budget in budgets} == set(BUDGET_VERDICTS)
-    assert len({budget.reason for budget in budgets}) >= 8
+    assert {setting.verdict for setting in settings} == set(SETTING_VERDICTS)
+    assert len({setting.reason for setting in settings}) >= 8
     reasons = " ".join(
-        pair.exposure.downgraded or "" for b in budgets for pair in b.pairs
+        pair.exposure.downgraded or "" for b in settings for pair in b.pairs
     )
     assert all(why in reasons for why in ("made-up groups", "randomly drawn"))
 

@@ -28,7 +28,7 @@ from pcer.auditing.policy import read_policy
 from pcer.auditing.record import ExposureAnswer, OutcomesAnswer, PairResult, RatioAnswer
 from pcer.cli import app as cli
 from pcer.cli.options import RunFile, read_config
-from pcer.measuring.plan import BUDGET_VERDICTS
+from pcer.measuring.plan import SETTING_VERDICTS
 from pcer.release.file import parse_release
 from tests.commands import config, passed, run, write_people
 from tests.pages import mixed_release
@@ -414,7 +414,7 @@ def test_the_format_page_names_every_field_of_a_pair():
 
 def test_every_verdict_is_explained_and_what_is_named_or_linked_exists():
     page = (ROOT / "docs" / "reports.md").read_text()
-    assert [one for one in BUDGET_VERDICTS if f"| `{one.value}` |" not in page] == []
+    assert [one for one in SETTING_VERDICTS if f"| `{one.value}` |" not in page] == []
     page = (ROOT / "docs" / "security.md").read_text()
     for file, name in re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", page):
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
@@ -449,16 +449,20 @@ def test_examples_are_canonical_and_random():
 def test_the_table_of_attacks_is_that_of_the_shipped_study():
     page = (ROOT / "docs" / "attacks.md").read_text().splitlines()
     release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
-    costs = "overfitting_gap", "paired_confidence", "lira_advantage"
-    plans = [pcer.Plan(cost=cost, resamples=10, null_draws=10) for cost in costs]
+    attacks = "overfitting_gap", "paired_confidence", "lira_advantage"
+    plans = [
+        pcer.Plan(attack=attack, resamples=10, null_draws=10) for attack in attacks
+    ]
     audits = [pcer.audit(release, plan) for plan in plans]
-    for budgets in zip(*(audit.budgets for audit in audits), strict=True):
-        epsilon = budgets[0].epsilon
+    for settings in zip(*(audit.settings for audit in audits), strict=True):
+        epsilon = settings[0].epsilon
         for number, group in enumerate(release.subject.groups):
             cells = ["" if number else "no-DP" if epsilon is None else f"{epsilon:g}"]
-            for found in (budget.groups[group] for budget in budgets):
-                cost = f"{found.cost.value:+.4f} ± {found.cost.standard_error:.4f}"
-                cells.append(cost.replace("0.", ".") + " *" * found.resolved)
+            for found in (setting.groups[group] for setting in settings):
+                attack = (
+                    f"{found.exposure.value:+.4f} ± {found.exposure.standard_error:.4f}"
+                )
+                cells.append(attack.replace("0.", ".") + " *" * found.detected)
             assert f"| {' | '.join(cells)} |".replace("|  |", "| |") in page
 
 

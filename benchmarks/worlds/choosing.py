@@ -208,7 +208,7 @@ def measured(study: Study, names: tuple[str, ...]) -> dict[str, FloatArray]:
             group=study.group,
             group_names=names,
         )
-        rows = {(row.proxy, row.group): row for row in attack_models([scores])[0].rows}
+        rows = {(row.attack, row.group): row for row in attack_models([scores])[0].rows}
         pooled.append(
             [
                 [
@@ -329,7 +329,7 @@ def _release(
             for name, values in zip(names, of_groups.tolist(), strict=True):
                 fields = dict(zip(FIELDS + COUNTS, values, strict=True))
                 fields |= {count: int(fields[count]) for count in COUNTS}
-                rows.append(PooledExposure(**key, group=name, proxy=attack, **fields))
+                rows.append(PooledExposure(**key, group=name, attack=attack, **fields))
     data = facts["data"]
     subject = Subject(
         dataset=f"{data} {study}",

@@ -33,9 +33,9 @@ def _nothing(rng: np.random.Generator, accuracy: float | None = None) -> People:
 
 
 def _something(rng: np.random.Generator) -> People:
-    cost = float(rng.choice([0.01, 0.03, 0.1, 0.26]))
-    accuracy = min(float(rng.choice([0.7, 0.9])), 1 - cost)
-    return memorising(cost, accuracy, spread=float(rng.choice([0.3, 1.0])))
+    exposure = float(rng.choice([0.01, 0.03, 0.1, 0.26]))
+    accuracy = min(float(rng.choice([0.7, 0.9])), 1 - exposure)
+    return memorising(exposure, accuracy, spread=float(rng.choice([0.3, 1.0])))
 
 
 def _strongly(rng: np.random.Generator) -> People:

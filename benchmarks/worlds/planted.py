@@ -187,7 +187,7 @@ def double_once(seed: int) -> tuple[bool, bool]:
         n_jobs=1,
         disclosure=pcer.Disclosure(public_data=True),
     )
-    found = pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)).budgets[0]
+    found = pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)).settings[0]
     (pair,) = found.pairs
     is_beyond = (
         pair.exposure.answer == "differs" or pair.exposure.downgraded is not None

@@ -20,7 +20,7 @@ from pcer.files import Record
 if TYPE_CHECKING:
     from pcer.auditing.record import Audit
 
-FrameOf = Literal["groups", "pairs", "settings", "costs"]
+FrameOf = Literal["groups", "pairs", "settings", "attacks"]
 
 
 class Shown(Record):
@@ -72,13 +72,13 @@ class ShownAudit(Shown):
     ) -> Any:
         """The numbers as a data frame, a row for each of what is asked for.
 
-        Nested fields are joined by ``_`` (``cost_value``, ``cost_interval_low``); no
-        differential privacy is an infinite epsilon; lists of groups are joined by
-        commas.
+        Nested fields are joined by ``_`` (``exposure_value``,
+        ``exposure_interval_low``); no differential privacy is an infinite epsilon;
+        lists of groups are joined by commas.
 
         Args:
             what: "groups" (in every setting), "pairs" (in every setting), "settings" or
-                "costs".
+                "attacks".
             backend: "pandas", "polars" or "pyarrow"; the first of them that is
                 installed if None.
             full: every number; otherwise the ten columns that most need.
@@ -118,7 +118,7 @@ class ShownAudit(Shown):
         ``*.png`` and ``*.pdf``.
 
         Args:
-            name: "figure1" (the paper's, by the gap) or "costs" (exposure by every
+            name: "figure1" (the paper's, by the gap) or "attacks" (exposure by every
                 attack) instead; an unknown name lists them.
         """
         from pcer.report import to_chart

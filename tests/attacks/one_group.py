@@ -31,7 +31,7 @@ def first_of(found: PooledExposures, **more) -> SimpleNamespace:
     )
 
 
-def paired_cost(values, member) -> SimpleNamespace:
+def paired_exposure(values, member) -> SimpleNamespace:
     """Mean of the paired differences; both arguments are (model, record)."""
     pool = PairedPool(*values.shape)
     whole = one_group(values.shape[1])
@@ -66,5 +66,5 @@ def sweep(
 
 
 def rows_of(scores: SettingScores) -> dict:
-    """Pooled rows by cost and group."""
-    return {(row.proxy, row.group): row for row in attack_models([scores])[0].rows}
+    """Pooled rows by attack and group."""
+    return {(row.attack, row.group): row for row in attack_models([scores])[0].rows}

@@ -18,14 +18,14 @@ from pcer.attacks import (
     exposure_rows,
     scorers,
 )
-from pcer.attacks.exposure_rows import weaker_notes, with_costs
+from pcer.attacks.exposure_rows import add_exposures, weaker_notes
 from pcer.attacks.single import auc_advantage, confidence_of
 from pcer.release.attack_kinds import ATTACK_KINDS, Basis
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.file import Release
 from pcer.report.tables.finding import resolution_table
 from pcer.store.processes import run_tasks
-from tests.attacks.one_group import paired_cost, pooled_auc, ranked, sweep
+from tests.attacks.one_group import paired_exposure, pooled_auc, ranked, sweep
 
 MADE = {
     "dataset": "made",
@@ -63,7 +63,7 @@ def counted(settings, attribute="x") -> Counted:
 
 
 def release_of(*settings: SettingScores, **how) -> Release:
-    (found,) = with_costs(
+    (found,) = add_exposures(
         [counted(settings)], [[one] for one in settings], FACTS, **how
     )
     return build_release(FACTS, found, file="made")
@@ -110,22 +110,22 @@ def test_runs_are_those_of_each_groups_records_alone(views):
                 if scorer.scores is scorers.true_label_logits:
                     result = scorer.statistic(order, logit[s, own])
                     expected[scorer.kind.name] = result
-            for cost, scores in everybodys.items():
-                expected[cost] = auc_advantage(
+            for attack, scores in everybodys.items():
+                expected[attack] = auc_advantage(
                     ranked(scores[s, own], inside), scores[s]
                 )
             assert list(rows) == [
-                cost for cost, row in expected.items() if row is not None
+                attack for attack, row in expected.items() if row is not None
             ]
-            for cost, row in rows.items():
-                assert row.value == pytest.approx(expected[cost].value, abs=1e-14)
-                error = expected[cost].standard_error
+            for attack, row in rows.items():
+                assert row.value == pytest.approx(expected[attack].value, abs=1e-14)
+                error = expected[attack].standard_error
                 assert row.standard_error == pytest.approx(error, abs=1e-14)
-            for cost, scores in (("auc_advantage", logit), *everybodys.items()):
+            for attack, scores in (("auc_advantage", logit), *everybodys.items()):
                 is_known = ~np.isnan(scores[s, own])
                 places = rankdata(scores[s, own][is_known])  # some scores are infinite
                 auc = roc_auc_score(inside[is_known], places) - 0.5
-                assert rows[cost].value == pytest.approx(auc, abs=1e-12)
+                assert rows[attack].value == pytest.approx(auc, abs=1e-12)
     assert "tpr_excess_at_1_percent" in found[1].runs[0]["z"]
 
 
@@ -152,7 +152,7 @@ def test_models_of_the_targets_own_split_are_no_shadow_models():
     assert (made.n_splits, len(made.member)) == (8, 24)
     (found,) = attack_models([made])
     logit = made.logits * (2.0 * made.labels - 1)
-    rows = {(row.proxy, row.group): row for row in found.rows}
+    rows = {(row.attack, row.group): row for row in found.rows}
     for target in (0, 10):
         kept = np.flatnonzero(
             (made.split != made.split[target]) | (np.arange(24) == target)
@@ -181,7 +181,7 @@ def test_models_of_the_targets_own_split_are_no_shadow_models():
             assert abs(rows[name, group].value) < 4 * rows[name, group].null_error
     (few,) = attack_models([several_seeds(3, np.random.default_rng(9), n_splits=7)])
     assert "lira_advantage" not in {
-        row.proxy for row in few.rows
+        row.attack for row in few.rows
     }  # 21 models, but 7 splits
 
 
@@ -192,7 +192,7 @@ def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkey
     logit = (views[0].logits * (2.0 * views[0].labels - 1)).astype(np.float64)
     everybodys = lira_scores(logit, views[0].member)
     for one, attacked in zip(views, attack_models(views), strict=True):
-        rows = {(row.proxy, row.group): row for row in attacked.rows}
+        rows = {(row.attack, row.group): row for row in attacked.rows}
         assert (one.logits == 0).any()
         for g, name in enumerate(one.group_names):
             own = one.group == g
@@ -201,8 +201,8 @@ def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkey
             is_right = (one.logits >= 0) == (one.labels == 1)
             offline = lira_scores(logit[:, own], member, form=Form.OFFLINE)
             expected = {
-                "paired_gap": paired_cost(is_right[:, own].astype(float), member),
-                "paired_confidence": paired_cost(confidence, member),
+                "paired_gap": paired_exposure(is_right[:, own].astype(float), member),
+                "paired_confidence": paired_exposure(confidence, member),
                 "lira_advantage": pooled_auc(everybodys[:, own], member),
                 "lira_offline_advantage": pooled_auc(offline, member),
                 "rmia_advantage": pooled_auc(rmia_scores(confidence, member), member),
@@ -210,10 +210,10 @@ def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkey
             n_others = member.sum(axis=0) - member
             unknown = ((n_others == 0) | (n_others == 9)).any(axis=0)
             expected["lira_advantage"].n_excluded = int(unknown.sum())
-            for cost, wanted in expected.items():
-                row = rows[cost, name]
+            for attack, wanted in expected.items():
+                row = rows[attack, name]
                 got = {field: getattr(row, field) for field in vars(wanted)}
-                assert got == pytest.approx(vars(wanted), rel=1e-11), (cost, name)
+                assert got == pytest.approx(vars(wanted), rel=1e-11), (attack, name)
 
 
 def test_views_of_different_models_are_refused(views):
@@ -237,15 +237,15 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
     tables = [
         counted([own[a] for own in settings], name) for a, name in enumerate("pq")
     ]
-    together = with_costs(tables, settings, FACTS)
-    shared = with_costs(
+    together = add_exposures(tables, settings, FACTS)
+    shared = add_exposures(
         tables,
         settings,
         FACTS,
         run=lambda tasks: run_tasks(tasks, n_processes=2, in_order=True),
     )
     for a, table in enumerate(tables):
-        (alone,) = with_costs([table], [[own[a]] for own in settings], FACTS)
+        (alone,) = add_exposures([table], [[own[a]] for own in settings], FACTS)
         for other in (shared[a], alone):
             for name in ("pooled", "placebo", "not_computed", "notes", "runs"):
                 found = getattr(other, name)
@@ -267,7 +267,7 @@ def test_no_coin_and_costs_from_elsewhere():
     scores = sweep(np.random.default_rng(1), n_models=9)
     found = release_of(scores, no_coin="people move", without={"auc_advantage"})
     assert found.not_computed == {"placebo": "people move"}
-    assert "auc_advantage" not in {row.proxy for row in found.pooled_exposure}
+    assert "auc_advantage" not in {row.attack for row in found.pooled_exposure}
     steps = []
     assert release_of(scores, on_step=steps.append).placebo
     assert steps == ["checking with made-up groups"]
@@ -275,21 +275,25 @@ def test_no_coin_and_costs_from_elsewhere():
 
 def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
     release = release_of(remembered(), no_coin="slow")
-    for cost, words in (
+    for attack, words in (
         ("paired_gap", "points of accuracy"),
         ("paired_confidence", "points of confidence"),
         ("attack_advantage", "asked whether a person was in"),
         ("lira_advantage", "asked which of two people was in"),
     ):
-        audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
+        audit = pcer.audit(
+            release, pcer.Plan(attack=attack, resamples=10, null_draws=10)
+        )
         assert words in audit.account[1]
-        rows = {row.group: row for row in release.pooled_exposure if row.proxy == cost}
-        for name, group in audit.budgets[0].groups.items():
+        rows = {
+            row.group: row for row in release.pooled_exposure if row.attack == attack
+        }
+        for name, group in audit.settings[0].groups.items():
             # the mean of max(0, x) of a normal x with the error of the cost without
             # memorisation
             error = rows[name].null_error
             assert group.noise_level == pytest.approx(error / math.sqrt(2 * math.pi))
-        assert f"Exposure: {ATTACK_KINDS[cost].label}" in resolution_table(audit).note
+        assert f"Exposure: {ATTACK_KINDS[attack].label}" in resolution_table(audit).note
 
 
 def test_what_is_measured_is_what_the_registry_lists():
@@ -302,7 +306,7 @@ def test_what_is_measured_is_what_the_registry_lists():
     )
     calibrated = {name for name, one in ATTACK_KINDS.items() if one.is_calibrated}
     assert per_run == of_one | calibrated
-    assert {row.proxy for row in found.rows} - of_one == of_several
+    assert {row.attack for row in found.rows} - of_one == of_several
 
 
 def test_where_lira_finds_less_than_the_loss_attack_is_said():

@@ -29,7 +29,7 @@ def test_who_does_not_know_the_others_finds_less_but_not_below_the_bound(world):
     for group in ("a", "b"):
         ratio, error = told["same over other"]["own auc"][group]
         assert ratio < 1 / bound + 4 * error
-        spread = told["costs"]["deviation"][group][0]
+        spread = told["exposures"]["deviation"][group][0]
         if name == "logistic":
             assert spread == pytest.approx(bound, abs=0.06)
             assert ratio > 1.3

@@ -28,8 +28,8 @@ def enumerated(exposure, benefit, group):
     for first in (real, *(d for d in divisions if d != real)):
         pairs = (
             (one, own)
-            for costs, own in zip(exposure, benefit, strict=True)
-            for one in costs
+            for of_setting, own in zip(exposure, benefit, strict=True)
+            for one in of_setting
         )
         distances.append([slow.distances(*pair, first) for pair in pairs])
     return np.array(distances)

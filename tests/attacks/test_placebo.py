@@ -64,16 +64,17 @@ def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
     for one in settings:
         panel = exact_panel(one, coins.codes)
         mixed = {
-            cost: replace(found, separation=0.0) for cost, found in panel.pooled.items()
+            attack: replace(found, separation=0.0)
+            for attack, found in panel.pooled.items()
         }
         panels.append(replace(panel, pooled=mixed))
         rate = coin_panel(one, Divisions(one.group[None], 2), {}).positive_rate
         beside.append(replace(panels[-1], positive_rate=np.tile(rate, 25)))
     found = checked(settings, coins, outcome="benefit", n_permutations=19)
-    rows = {(row.epsilon, row.proxy): row for row in found}
+    rows = {(row.epsilon, row.attack): row for row in found}
     n_alarms = 0
-    for cost in EXACT:
-        how = {"cost": cost, "outcome": "benefit"}
+    for attack in EXACT:
+        how = {"attack": attack, "outcome": "benefit"}
         counts = {}
         n_any = 0
         for pair in ((k, k + 1) for k in range(0, 50, 2)):
@@ -91,10 +92,10 @@ def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
         for (kind, counted), (s, setting) in itertools.product(
             counts.items(), enumerate(settings)
         ):
-            row = rows[setting.released_epsilon, cost]
+            row = rows[setting.released_epsilon, attack]
             assert (row.n_draws, row.n_any) == (25, pytest.approx(n_any, abs=1))
             assert getattr(row, f"n_{kind}") == pytest.approx(counted[s], abs=1), (
-                cost,
+                attack,
                 kind,
             )
             n_alarms += counted[s]
@@ -108,11 +109,14 @@ def test_p_values_are_those_of_permutation_tests():
     attacked = [attack_models([one], [coins])[0] for one in settings]
     exposure = np.array([list(one.exposure.values()) for one in attacked])
     benefit = np.array([one.benefit for one in attacked])
-    costs = list(attacked[0].exposure)
+    attack_names = list(attacked[0].exposure)
     rows = checked(settings, coins, n_permutations=199)
     pairs = pairs_of_groups(scores.group, 3)
     places = [
-        (s, c, pair) for s in range(2) for c in range(len(costs)) for pair in pairs
+        (s, c, pair)
+        for s in range(2)
+        for c in range(len(attack_names))
+        for pair in pairs
     ]
     for name, strata in (("p_value", None), ("p_value_within_labels", scores.labels)):
         how = {"n_draws": 199, "strata": strata}
@@ -123,7 +127,7 @@ def test_p_values_are_those_of_permutation_tests():
             for pair in pairs
         }
         for row, (s, c, pair) in zip(rows, places, strict=True):
-            assert row.proxy == costs[c]
+            assert row.attack == attack_names[c]
             assert row.groups == [scores.group_names[i] for i in pair]
             assert getattr(row, name) == tests[pair].cross_product[s, c]
             assert getattr(row, f"exposure_{name}") == tests[pair].exposure[s, c]
@@ -136,21 +140,21 @@ def test_first_order_is_held_against_the_exact_attack():
     coins = drawn(scores, 6, n_exact=4)
     views = [replace(scores, group=row.astype(np.int64)) for row in coins.codes[:4]]
     exact = [
-        {(row.proxy, row.group): row for row in one.rows}
+        {(row.attack, row.group): row for row in one.rows}
         for one in attack_models(views)
     ]
     first = attack_models([scores], [coins])[0].coins.pooled
     for row in checked([scores], coins, n_permutations=19):
-        if row.proxy not in ("lira_advantage", "rmia_advantage"):
+        if row.attack not in ("lira_advantage", "rmia_advantage"):
             assert (row.n_exact, row.exact_difference) == (None, None)
             continue
         i, j = (scores.group_names.index(name) for name in row.groups)
         value, error = (
-            getattr(first[row.proxy], name).reshape(-1, 3) for name in FIELDS[:2]
+            getattr(first[row.attack], name).reshape(-1, 3) for name in FIELDS[:2]
         )
         off = (value[:4, j] - value[:4, i]) / np.hypot(error[:4, i], error[:4, j])
         for d, rows in enumerate(exact):
-            one, other = (rows[row.proxy, name] for name in row.groups)
+            one, other = (rows[row.attack, name] for name in row.groups)
             off[d] -= (other.value - one.value) / math.hypot(
                 one.standard_error, other.standard_error
             )
@@ -201,10 +205,11 @@ def test_what_is_not_drawn_has_a_reason(monkeypatch):
 
 
 def exact_and_quick(scores, coins):
-    """By cost, (field, set) of attacks on every division; and to first order."""
+    """By attack, (field, set) of attacks on every division; and to first order."""
     exact = exact_panel(scores, coins.codes).pooled
     told = {
-        cost: [getattr(found, name) for name in FIELDS] for cost, found in exact.items()
+        attack: [getattr(found, name) for name in FIELDS]
+        for attack, found in exact.items()
     }
     return told, attack_models([scores], [coins])[0].coins.pooled
 
@@ -246,15 +251,15 @@ def test_paired_costs_are_those_of_each_division(missing, n_models):
     rng = np.random.default_rng(3)
     scores = with_luck(rng, n_records=400, n_models=n_models, missing=missing)
     exact, found = exact_and_quick(scores, drawn(scores, 6))
-    for cost in EXACT[1:]:
-        value, error, null, covariance, n = exact[cost]
-        assert found[cost].value == pytest.approx(value, rel=1e-4, abs=1e-5)
-        assert found[cost].standard_error == pytest.approx(error, rel=1e-3)
-        assert found[cost].null_error == pytest.approx(null, rel=1e-3)
-        assert (found[cost].n_records == n).all()
-        assert np.corrcoef(found[cost].benefit_covariance, covariance)[0, 1] > 0.9
+    for attack in EXACT[1:]:
+        value, error, null, covariance, n = exact[attack]
+        assert found[attack].value == pytest.approx(value, rel=1e-4, abs=1e-5)
+        assert found[attack].standard_error == pytest.approx(error, rel=1e-3)
+        assert found[attack].null_error == pytest.approx(null, rel=1e-3)
+        assert (found[attack].n_records == n).all()
+        assert np.corrcoef(found[attack].benefit_covariance, covariance)[0, 1] > 0.9
         near = 0.3 * np.abs(covariance).max()
-        assert found[cost].benefit_covariance == pytest.approx(covariance, abs=near)
+        assert found[attack].benefit_covariance == pytest.approx(covariance, abs=near)
 
 
 def test_everybody_as_one_group_is_exact():
@@ -264,9 +269,9 @@ def test_everybody_as_one_group_is_exact():
     codes[1, 0] = 1
     exact = rows_of(replace(scores, group=codes[0].astype(np.int64)))
     pooled = attack_models([scores], [Divisions(codes, 2)])[0].coins.pooled
-    for cost in RANKED:
-        value, *rest, n = (getattr(exact[cost, "a"], name) for name in FIELDS)
-        found = pooled[cost]
+    for attack in RANKED:
+        value, *rest, n = (getattr(exact[attack, "a"], name) for name in FIELDS)
+        found = pooled[attack]
         assert found.value[0] == pytest.approx(value, abs=1e-6)
         got = [getattr(found, name)[0] for name in FIELDS[1:4]]
         assert got == pytest.approx(rest, rel=0.01)
@@ -278,17 +283,19 @@ def test_ranked_costs_are_right_to_first_order():
     """Values far below an error off, errors right on average; differences likewise."""
     scores = with_luck(np.random.default_rng(5), n_records=900)
     exact, found = exact_and_quick(scores, drawn(scores, 12))
-    for cost in RANKED:
-        value, error, _, covariance, _ = exact[cost]
-        off = ((found[cost].value - value) / error).reshape(-1, 2)
-        assert np.abs(off.mean(axis=0)).max() < 0.35, cost
+    for attack in RANKED:
+        value, error, _, covariance, _ = exact[attack]
+        off = ((found[attack].value - value) / error).reshape(-1, 2)
+        assert np.abs(off.mean(axis=0)).max() < 0.35, attack
         between = np.diff(off) / np.sqrt(2)
-        assert abs(between.mean()) < 0.1, cost
-        assert between.std() < 0.25, cost
-        assert (found[cost].standard_error / error).mean() == pytest.approx(
+        assert abs(between.mean()) < 0.1, attack
+        assert between.std() < 0.25, attack
+        assert (found[attack].standard_error / error).mean() == pytest.approx(
             1.0, abs=0.03
-        ), cost
-        assert np.corrcoef(found[cost].benefit_covariance, covariance)[0, 1] > 0.8, cost
+        ), attack
+        assert np.corrcoef(found[attack].benefit_covariance, covariance)[0, 1] > 0.8, (
+            attack
+        )
 
 
 def test_what_one_model_can_tell():
@@ -296,7 +303,7 @@ def test_what_one_model_can_tell():
     scores = sweep(np.random.default_rng(5), n_models=1, model="forest")
     coins = drawn(scores, 2)
     found = checked([scores], coins, n_permutations=49)
-    assert [row.proxy for row in found] == ["overfitting_gap", *RANKED[:2]]
+    assert [row.attack for row in found] == ["overfitting_gap", *RANKED[:2]]
     assert found[0].p_value is not None
     assert {(row.model, row.epsilon) for row in found} == {("forest", None)}
     assert list(attack_models([scores], [coins])[0].coins.pooled) == list(RANKED[:2])

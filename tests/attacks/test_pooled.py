@@ -25,14 +25,14 @@ from pcer.metrics import Counts, accuracy, positive_rate
 from tests import reference_attacks as slow
 from tests.attacks.one_group import (
     one_group,
-    paired_cost,
+    paired_exposure,
     pooled_auc,
     ranked,
     rows_of,
     sweep,
 )
 
-COSTS = (
+ATTACKS = (
     *("attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"),
     *("lira_advantage", "lira_offline_advantage", "rmia_advantage"),
 )
@@ -67,17 +67,17 @@ def test_pooled_threshold_against_a_loop(seed):
     member = rng.permuted(np.tile(np.arange(20) < 12, (4, 1)), axis=1)
     loss = np.round(rng.exponential(size=member.shape) * (1 - 0.5 * member), 2) + 0.01
     whole = one_group(20)
-    cost = RankedPool([whole], 4)
+    pool = RankedPool([whole], 4)
 
     def threshold(ranks, losses):
         return loss_threshold(ranks, losses[ranks.order])
 
     for model, (row, inside) in enumerate(zip(loss, member, strict=True)):
         order = ranked(-row, inside)
-        cost.add(model, {whole: [order]}, threshold, row)
+        pool.add(model, {whole: [order]}, threshold, row)
     both = [slow.threshold_parts(*one) for one in zip(loss, member, strict=True)]
     values, parts = zip(*both, strict=True)
-    found = cost.exposures(whole)
+    found = pool.exposures(whole)
     assert found.value[0] == pytest.approx(np.mean(values), abs=1e-12)
     expected = max(slow.two_way_error(values, parts, 20), abs(found.value[0]) / 20)
     assert found.standard_error[0] == pytest.approx(expected, abs=1e-12)
@@ -120,7 +120,7 @@ def test_paired_costs_against_a_loop(n_models, seed):
     member[1, :3] = [False, True, False]
     values = rng.normal(size=member.shape) + rng.normal(size=(n_models, 1)) * member
     value, error, null, excluded = slow.paired(values, member)
-    found = paired_cost(values, member)
+    found = paired_exposure(values, member)
     least = abs(value) / found.n_records
     assert found.value == pytest.approx(value, abs=1e-12)
     assert found.standard_error == pytest.approx(max(error, least))
@@ -130,16 +130,16 @@ def test_paired_costs_against_a_loop(n_models, seed):
 
 def test_paired_costs_of_nobody_of_one_and_of_all():
     """Records never in or out are counted, not guessed; certainty has an error."""
-    found = paired_cost(
+    found = paired_exposure(
         np.ones((2, 3)), np.array([[True, True, False], [True, False, False]])
     )
     assert (found.n_records, found.n_excluded) == (1, 2)
     assert math.isnan(found.standard_error)
-    nobody = paired_cost(np.ones((2, 1)), np.ones((2, 1), dtype=bool))
+    nobody = paired_exposure(np.ones((2, 1)), np.ones((2, 1), dtype=bool))
     assert math.isnan(nobody.value)
     assert (nobody.n_records, nobody.n_excluded) == (0, 1)
     member = np.array([[True, False] * 10, [False, True] * 10])
-    found = paired_cost(member.astype(float), member)
+    found = paired_exposure(member.astype(float), member)
     assert (found.value, found.null_error, found.standard_error) == (
         1.0,
         1 / 20,
@@ -152,13 +152,13 @@ def test_numbers_of_records_give_value_error_and_covariance_back():
     scores = sweep(np.random.default_rng(7), shift=(0.2, 2.0))
     scores.group[:5] = -1
     (found,) = attack_models([scores])
-    assert list(found.exposure) == ["overfitting_gap", *COSTS]
+    assert list(found.exposure) == ["overfitting_gap", *ATTACKS]
     for numbers in (*found.exposure.values(), found.benefit):
         assert np.isnan(numbers[:5]).all()
         assert np.isfinite(numbers[5:]).all()
     for row in found.rows:
         chosen = scores.group == scores.group_names.index(row.group)
-        own = found.exposure[row.proxy][chosen]
+        own = found.exposure[row.attack][chosen]
         assert own.mean() == pytest.approx(row.value, abs=1e-12)
         assert own.std(ddof=1) / math.sqrt(len(own)) <= row.standard_error * (1 + 1e-12)
         covariance = np.cov(own, found.benefit[chosen])[0, 1] / len(own)
@@ -292,7 +292,7 @@ def test_what_one_model_with_references_folds_and_bare_answers_can_tell():
         assert row.value == plain.value
         assert row.standard_error == row.null_error == max(chance, plain.standard_error)
     folds = replace(many, member=np.arange(64) % 8 != np.arange(8)[:, None])
-    assert {name for name, _ in rows_of(folds)} == set(COSTS[:4])
+    assert {name for name, _ in rows_of(folds)} == set(ATTACKS[:4])
     bare = replace(many, has_probabilities=False, reference=many.logits)
     assert {name for name, _ in rows_of(bare)} == {"paired_gap"}
     assert attack_models([bare])[0].runs == [{"a": {}, "b": {}}] * 8

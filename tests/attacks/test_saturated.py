@@ -72,9 +72,9 @@ def test_log_odds_that_models_give_themselves_are_never_cut():
         rows_of(scores_of(made, from_probabilities=known)) for known in (False, True)
     )
     assert as_logits[LIRA, "a"].value != as_probabilities[LIRA, "a"].value
-    for (cost, group), row in as_logits.items():
-        if not cost.startswith("lira"):
-            assert row == as_probabilities[cost, group]
+    for (attack, group), row in as_logits.items():
+        if not attack.startswith("lira"):
+            assert row == as_probabilities[attack, group]
     sign = np.where(made.labels == 1, 1, -1)
     score = slow.shrunk_lira(log_odds(made.probability) * sign, made.member)
     assert as_logits[LIRA, "a"].value == pytest.approx(
@@ -96,9 +96,9 @@ def test_people_with_three_records_are_called_the_more_exposed():
             fleet(RandomForestClassifier(n_estimators=30), copied, 20, rng)
         )
         panel = exact_panel(scores, scores.group[None])
-        for cost in ("auc_advantage", "rmia_advantage", "paired_confidence", LIRA):
-            how = {"cost": cost, "outcome": "harm", "variance_inflation": clumps}
+        for attack in ("auc_advantage", "rmia_advantage", "paired_confidence", LIRA):
+            how = {"attack": attack, "outcome": "harm", "variance_inflation": clumps}
             assert alarms([panel], ((0, 1),), Plan(), **how).exposures_differ[0, 0], (
-                cost
+                attack
             )
-            assert panel.pooled[cost].value[1] > panel.pooled[cost].value[0], cost
+            assert panel.pooled[attack].value[1] > panel.pooled[attack].value[0], attack

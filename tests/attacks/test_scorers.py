@@ -61,7 +61,7 @@ def test_an_attack_is_two_rows_and_works_in_single_precision(
 
     (attacked,) = attack_models([setting], [coins])
 
-    assert {"a", "b"} == {row.group for row in attacked.rows if row.proxy == kind.name}
+    assert {"a", "b"} == {row.group for row in attacked.rows if row.attack == kind.name}
     assert attacked.runs[3]["a"][kind.name].value > 0
     assert np.isfinite(attacked.exposure[kind.name]).all()
     of_placebos = attacked.coins.pooled[kind.name]
@@ -80,7 +80,7 @@ def test_an_attack_with_the_statistic_of_another_gives_its_numbers(monkeypatch):
 
     (attacked,) = attack_models([setting])
 
-    values = {(row.proxy, row.group): row.value for row in attacked.rows}
+    values = {(row.attack, row.group): row.value for row in attacked.rows}
     assert values[PLAIN.name, "a"] == values["auc_advantage", "a"]
 
 
@@ -109,7 +109,7 @@ def test_a_users_own_attack_gets_the_same_tests_and_may_replace_ours():
     (replaced,) = attack_models([replace(setting, own={"auc_advantage": scores})])
 
     def rows(attacked, name):
-        return [row.value for row in attacked.rows if row.proxy == name]
+        return [row.value for row in attacked.rows if row.attack == name]
 
     assert rows(mine, "auc_advantage") == rows(ours, "auc_advantage")
     assert rows(replaced, "auc_advantage") == rows(mine, "mine_auc_advantage")

@@ -89,6 +89,6 @@ def pooled(
     rows = []
     for epsilon in epsilons:
         for name, value in zip(release.subject.groups, values, strict=True):
-            row = {"epsilon": epsilon, "group": name, "proxy": attack, **fields}
+            row = {"epsilon": epsilon, "group": name, "attack": attack, **fields}
             rows.append({**row, "value": value, "standard_error": error})
     return changed(release, pooled_exposure=[*tree.get("pooled_exposure", []), *rows])

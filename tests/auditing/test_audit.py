@@ -17,9 +17,9 @@ from scipy import stats
 import pcer
 from pcer.auditing.record import (
     Audit,
-    BudgetResult,
     GroupResult,
     PairResult,
+    SettingResult,
     read_audit,
 )
 from pcer.errors import InputError, PlanError
@@ -31,7 +31,7 @@ from tests import reference
 from tests.auditing.made import attacked, drawn, of_rates, pooled
 from tests.strategies import releases
 
-QUICK = pcer.Plan(resamples=50, null_draws=20, cost="overfitting_gap")
+QUICK = pcer.Plan(resamples=50, null_draws=20, attack="overfitting_gap")
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +55,16 @@ def planned(release: Release, **fields: object) -> pcer.Audit:
     return pcer.audit(release, QUICK.model_copy(update=fields))
 
 
-def published_by_a_loop(release: Release, budget: BudgetResult) -> None:
-    for pair in budget.pairs:
+def published_by_a_loop(release: Release, setting: SettingResult) -> None:
+    for pair in setting.pairs:
         for row in pair.floors:
-            one_floor_by_a_loop(release, budget, pair, row)
+            one_floor_by_a_loop(release, setting, pair, row)
 
 
 def one_floor_by_a_loop(
-    release: Release, budget: BudgetResult, pair: PairResult, row: FloorRow
+    release: Release, setting: SettingResult, pair: PairResult, row: FloorRow
 ) -> None:
-    slow = reference.disparities(release, budget.epsilon, *pair.groups, row.floor)
+    slow = reference.disparities(release, setting.epsilon, *pair.groups, row.floor)
     assert row.mean == pytest.approx(reference.mean(slow), rel=1e-9, abs=1e-9)
     assert row.n_positive_seeds == sum(value > 0 for value in slow)
     if len(slow) > 1:
@@ -78,15 +78,15 @@ def one_floor_by_a_loop(
 def group_by_a_loop(
     release: Release, epsilon: float | None, name: str, group: GroupResult
 ) -> None:
-    cost, error, luck = reference.cost_and_error(release, epsilon, name)
-    assert group.cost.value == pytest.approx(cost, abs=1e-12)
-    assert group.cost.standard_error == pytest.approx(error, abs=1e-12)
+    exposure, error, luck = reference.exposure_and_error(release, epsilon, name)
+    assert group.exposure.value == pytest.approx(exposure, abs=1e-12)
+    assert group.exposure.standard_error == pytest.approx(error, abs=1e-12)
 
     half_width = stats.norm.isf(0.025) * error
-    ends = max(-1.0, cost - half_width), min(1.0, cost + half_width)
-    assert group.cost.interval == pytest.approx(ends)
-    least = max(cost, 0) + stats.norm.isf(0.05) * error
-    assert group.cost.upper_bound_pointwise >= min(1.0, least) - 1e-12
+    ends = max(-1.0, exposure - half_width), min(1.0, exposure + half_width)
+    assert group.exposure.interval == pytest.approx(ends)
+    least = max(exposure, 0) + stats.norm.isf(0.05) * error
+    assert group.exposure.upper_bound_pointwise >= min(1.0, least) - 1e-12
     if luck > 1e-12:  # the mean of noise that is clipped at 0
         noise = math.sqrt(luck / (2 * math.pi))
         assert group.noise_level == pytest.approx(noise)
@@ -98,12 +98,12 @@ def test_the_published_part_and_resolution_against_loops(release):
     audit = pcer.audit(release, QUICK)
     groups = []
     p_values = []
-    for budget in audit.budgets:
-        published_by_a_loop(release, budget)
-        for name, group in budget.groups.items():
-            group_by_a_loop(release, budget.epsilon, name, group)
+    for setting in audit.settings:
+        published_by_a_loop(release, setting)
+        for name, group in setting.groups.items():
+            group_by_a_loop(release, setting.epsilon, name, group)
             groups.append(group)
-            p_values.append(reference.memorised_p(release, budget.epsilon, name))
+            p_values.append(reference.memorised_p(release, setting.epsilon, name))
     assert [group.p_value_alone for group in groups] == pytest.approx(
         p_values, abs=1e-9
     )
@@ -127,38 +127,38 @@ def test_a_budgets_numbers_do_not_depend_on_other_budgets(strong, plain):
     alone = strong.model_copy(
         update={"runs": [run for run in strong.runs if run.epsilon == 1.0]}
     )
-    both = plain.budgets[0]
-    one = pcer.audit(alone, QUICK).budgets[0]
+    both = plain.settings[0]
+    one = pcer.audit(alone, QUICK).settings[0]
     assert both.pairs[0].floors == one.pairs[0].floors
     assert both.pairs[0].pooled.ci == one.pairs[0].pooled.ci
     assert both.groups["g0"].null_gap == one.groups["g0"].null_gap
 
 
-def with_exposures(release: Release, costs: tuple[float, float]) -> Release:
+def with_exposures(release: Release, exposures: tuple[float, float]) -> Release:
     """With an attack on every model, and a paired gap: one number for all seeds."""
-    once = attacked(release, "attack_advantage", costs, 0.001)
-    return pooled(once, "paired_gap", costs, 0.001, epsilons=(1.0, None))
+    once = attacked(release, "attack_advantage", exposures, 0.001)
+    return pooled(once, "paired_gap", exposures, 0.001, epsilons=(1.0, None))
 
 
-@pytest.mark.parametrize("costs", [(0.01, 0.04), (-0.01, -0.02)])
+@pytest.mark.parametrize("exposures", [(0.01, 0.04), (-0.01, -0.02)])
 def test_a_cost_that_is_one_number_for_all_seeds_has_no_spread_over_them(
-    strong, plain, costs
+    strong, plain, exposures
 ):
-    audit = planned(with_exposures(strong, costs), cost="paired_gap")
+    audit = planned(with_exposures(strong, exposures), attack="paired_gap")
     assert audit.published == plain.published
-    for budget in audit.budgets:
-        (pair,) = budget.pairs
-        groups = budget.groups.values()
+    for setting in audit.settings:
+        (pair,) = setting.pairs
+        groups = setting.groups.values()
         ratios = [
-            group.benefit.mean / max(cost, 1e-3)
-            for group, cost in zip(groups, costs, strict=True)
+            group.benefit.mean / max(exposure, 1e-3)
+            for group, exposure in zip(groups, exposures, strict=True)
         ]
         assert pair.pcer_disparity.mean == pytest.approx(ratios[0] - ratios[1])
         assert [group.pcer.mean for group in groups] == pytest.approx(ratios)
 
         disparities = [pair.pcer_disparity, *pair.floors]
         assert {row.n_positive_seeds for row in disparities} == {None}
-        summaries = [*disparities, pair.normalised_disparity, budget.pcer_spread]
+        summaries = [*disparities, pair.normalised_disparity, setting.pcer_spread]
         summaries += [group.pcer for group in groups]
         assert {summary.std for summary in summaries} == {None}
         assert {summary.ci for summary in summaries} == {None}
@@ -177,7 +177,7 @@ def test_swapping_groups_flips_the_signs_and_harm_turns_words_only(strong, plain
     swapped = told(groups=["g1", "g0"])
     harmful = told(outcome="harm")
     for one, other, harm in zip(
-        plain.budgets, swapped.budgets, harmful.budgets, strict=True
+        plain.settings, swapped.settings, harmful.settings, strict=True
     ):
         ours = one.pairs[0]
         theirs = other.pairs[0]
@@ -198,7 +198,7 @@ def test_swapping_groups_flips_the_signs_and_harm_turns_words_only(strong, plain
 
 
 def test_a_planted_disparity_is_shown(plain):
-    pair = plain.budgets[0].pairs[0]
+    pair = plain.settings[0].pairs[0]
     assert plain.verdict is pair.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
     assert plain.told.epsilon is None  # of two settings alike the less private one
     assert plain.headline == plain.told.headline != ""
@@ -216,18 +216,18 @@ def test_sign_limit_where_the_group_of_lower_ratio_has_the_higher_rate():
     release = drawn(
         (20_000, 20_000), (0.2, 0.3), (0.004, 0.08), right=(0.9, 0.7), rng=1
     )
-    budget = pcer.audit(release, QUICK).budgets[0]
-    (pair,) = budget.pairs
-    groups = [budget.groups[name] for name in ("g0", "g1")]
+    setting = pcer.audit(release, QUICK).settings[0]
+    (pair,) = setting.pairs
+    groups = [setting.groups[name] for name in ("g0", "g1")]
     assert (pair.ratio.group, pair.ratio.driven_by) == ("g1", "exposure")
     rates = [group.benefit.mean for group in groups]
-    costs = [group.cost.value for group in groups]
+    exposures = [group.exposure.value for group in groups]
     assert rates[1] > rates[0]
-    limit = costs[1] * rates[0] / rates[1]
+    limit = exposures[1] * rates[0] / rates[1]
     assert pair.sign_holds_below_floor == pytest.approx(limit)
 
     def disparity(floor: float) -> float:
-        return rates[0] / max(costs[0], floor) - rates[1] / max(costs[1], floor)
+        return rates[0] / max(exposures[0], floor) - rates[1] / max(exposures[1], floor)
 
     assert disparity(0.98 * limit) > 0 > disparity(1.02 * limit)
 
@@ -247,11 +247,11 @@ def test_floor_above_every_cost_repeats_demographic_parity():
     assert row.repeats_demographic_parity
     assert row.budgets == parity.best
     assert 0.1 not in found.informative_floors
-    for budget in audit.budgets:
-        floored = budget.pairs[0].floors[-1]
+    for setting in audit.settings:
+        floored = setting.pairs[0].floors[-1]
         difference = (
-            budget.groups["g0"].positive_rate.mean
-            - budget.groups["g1"].positive_rate.mean
+            setting.groups["g0"].positive_rate.mean
+            - setting.groups["g1"].positive_rate.mean
         )
         assert floored.floor_dominated_share == 1.0
         assert floored.mean == pytest.approx(difference / 0.1, rel=1e-9)
@@ -269,17 +269,17 @@ def paper(n: int | None, **said: object) -> Release:
 def test_rates_without_sizes_are_insufficient():
     release = attacked(paper(None), "auc_advantage", (0.1, 0.1), 0.01)
     audit = pcer.audit(paper(None), QUICK)
-    attack = planned(release, cost="auc_advantage")
+    attack = planned(release, attack="auc_advantage")
     assert audit.verdict is attack.verdict is pcer.Verdict.INSUFFICIENT_DATA
-    budget = audit.budgets[0]
+    setting = audit.settings[0]
     reason = "group sizes (n) are not in the release"
-    assert budget.reason == attack.told.reason == reason
-    assert budget.groups["Other"].p_value is budget.pairs[0].ratio.p_value is None
-    assert budget.pairs[0].pcer_disparity.mean == pytest.approx(
+    assert setting.reason == attack.told.reason == reason
+    assert setting.groups["Other"].p_value is setting.pairs[0].ratio.p_value is None
+    assert setting.pairs[0].pcer_disparity.mean == pytest.approx(
         0.30 / 0.0065 - 0.53 / 0.0065
     )
-    assert budget.equalized_odds_gap.mean is None
-    (pair,) = budget.pairs
+    assert setting.equalized_odds_gap.mean is None
+    (pair,) = setting.pairs
     assert pair.exposure.answer == pair.ratio.answer == "cannot_tell"
     assert pair.outcomes.answer == "not_given"
 
@@ -290,7 +290,7 @@ def test_rates_with_sizes_can_be_resolved_and_a_double_disadvantage_needs_no_flo
     assert large.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
     assert large.told.pairs[0].double_disadvantage.group == "African-American"
     floored = {
-        b.epsilon: b.verdict for b in planned(paper(3_000_000), floor=0.05).budgets
+        b.epsilon: b.verdict for b in planned(paper(3_000_000), floor=0.05).settings
     }
     assert floored[5.0] is pcer.Verdict.FLOOR_DOMINATED
     assert floored[None] is pcer.Verdict.DOUBLE_DISADVANTAGE
@@ -299,18 +299,18 @@ def test_rates_with_sizes_can_be_resolved_and_a_double_disadvantage_needs_no_flo
 @pytest.mark.parametrize("kind", ["other", None])
 def test_without_a_random_split_outcomes_are_told_and_nothing_else(kind):
     audit = pcer.audit(paper(3_000_000, split_kind=kind), QUICK)
-    budget = audit.budgets[0]
-    group = budget.groups["Other"]
+    setting = audit.settings[0]
+    group = setting.groups["Other"]
     assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
-    assert "split was random" in budget.reason
-    assert group.cost.value is not None
+    assert "split was random" in setting.reason
+    assert group.exposure.value is not None
     assert group.p_value is None
-    assert not any(group.resolved for group in budget.groups.values())
-    (pair,) = budget.pairs
+    assert not any(group.detected for group in setting.groups.values())
+    (pair,) = setting.pairs
     assert (pair.outcomes.answer, pair.outcomes.group) == ("differ", "African-American")
     assert pair.exposure.answer == pair.ratio.answer == "cannot_tell"
     assert pair.double_disadvantage.group is None
-    assert audit.published[0].budgets[0].pairs[0].pcer_disparity.is_beyond_null is None
+    assert audit.published[0].settings[0].pairs[0].pcer_disparity.is_beyond_null is None
     assert set(audit.statements()) == {
         "insufficient_data",
         "outcomes_differ",
@@ -327,36 +327,38 @@ def test_many_groups_are_compared_with_the_largest():
         n_seeds=3,
         rng=3,
     )
-    budget = pcer.audit(release, QUICK).budgets[0]
-    assert [pair.groups for pair in budget.pairs] == [("g1", "g0"), ("g1", "g2")]
-    chosen = planned(release, reference_group="g2").budgets[0]
+    setting = pcer.audit(release, QUICK).settings[0]
+    assert [pair.groups for pair in setting.pairs] == [("g1", "g0"), ("g1", "g2")]
+    chosen = planned(release, reference_group="g2").settings[0]
     assert [pair.groups for pair in chosen.pairs] == [("g2", "g0"), ("g2", "g1")]
-    apart = max(abs(pair.pcer_disparity.mean) for pair in budget.pairs)
-    assert budget.pcer_spread.mean >= apart - 1e-9
+    apart = max(abs(pair.pcer_disparity.mean) for pair in setting.pairs)
+    assert setting.pcer_spread.mean >= apart - 1e-9
 
 
 @pytest.mark.parametrize(
-    ("cost", "n", "people"),
+    ("attack", "n", "people"),
     [
         ("attack_advantage", 10, reference.rate_variance(0.08, 10_000) / 4),
         ("paired_gap", 1, 0.0),
     ],
 )
-def test_other_costs_come_with_the_release(strong, cost, n, people):
-    budget = planned(with_exposures(strong, (0.02, 0.04)), cost=cost).budgets[0]
-    group = budget.groups["g1"]
-    rates = [one.positive_rate.mean for one in budget.groups.values()]
-    error = np.sqrt(reference.cost_variance([0.04] * n, 0.001**2, people))
-    assert (group.cost.value, group.cost.standard_error) == pytest.approx((0.04, error))
-    assert group.resolved
+def test_other_costs_come_with_the_release(strong, attack, n, people):
+    setting = planned(with_exposures(strong, (0.02, 0.04)), attack=attack).settings[0]
+    group = setting.groups["g1"]
+    rates = [one.positive_rate.mean for one in setting.groups.values()]
+    error = np.sqrt(reference.exposure_variance([0.04] * n, 0.001**2, people))
+    assert (group.exposure.value, group.exposure.standard_error) == pytest.approx(
+        (0.04, error)
+    )
+    assert group.detected
     assert group.null_gap.mean < group.overfitting_gap.mean
-    disparity = budget.pairs[0].pcer_disparity.mean
+    disparity = setting.pairs[0].pcer_disparity.mean
     assert disparity == pytest.approx(rates[0] / 0.02 - rates[1] / 0.04)
 
 
 def test_a_plan_that_does_not_fit_is_refused(strong):
     for release, change, message in (
-        (strong, {"cost": "lira_advantage"}, "it carries overfitting_gap"),
+        (strong, {"attack": "lira_advantage"}, "it carries overfitting_gap"),
         (strong, {"reference_group": "nobody"}, "its groups are"),
         (paper(10), {"benefit": "precision"}, "needs confusion counts"),
     ):
@@ -410,7 +412,7 @@ def test_other_benefits(strong):
         ("false_positive_rate", "fp", "tn"),
         ("false_negative_rate", "fn", "tp"),
     ):
-        found = planned(strong, benefit=benefit).budgets[0].groups["g0"].benefit.mean
+        found = planned(strong, benefit=benefit).settings[0].groups["g0"].benefit.mean
         expected = []
         for table in tables:
             n = getattr(table, cell)
@@ -432,7 +434,7 @@ def test_an_undefined_benefit_is_null_and_leaves_exposures_told(plain_release):
         table["tp"] += moved
         table["fn"] -= moved
     audit = planned(parse_release(plain_release, file="x"), benefit="precision")
-    private, no_dp = audit.budgets
+    private, no_dp = audit.settings
     assert private.pairs[0].outcomes.answer != "not_given"
     assert no_dp.groups["Other"].benefit.mean is None
     (pair,) = no_dp.pairs
@@ -445,11 +447,11 @@ def test_an_undefined_benefit_is_null_and_leaves_exposures_told(plain_release):
 def test_without_split_ids_all_runs_are_one_split(strong, plain):
     runs = [run.model_copy(update={"split": None}) for run in strong.runs]
     audit = pcer.audit(strong.model_copy(update={"runs": runs}), QUICK)
-    assert {budget.n_splits for budget in audit.budgets} == {1}
-    for one, other in zip(audit.budgets, plain.budgets, strict=True):
+    assert {setting.n_splits for setting in audit.settings} == {1}
+    for one, other in zip(audit.settings, plain.settings, strict=True):
         assert (
-            one.groups["g1"].cost.standard_error
-            > other.groups["g1"].cost.standard_error
+            one.groups["g1"].exposure.standard_error
+            > other.groups["g1"].exposure.standard_error
         )
 
 
@@ -464,15 +466,15 @@ def test_null_picture_covers_a_null_release(rng):
         n_seeds=20,
         rng=rng,
     )
-    budget = pcer.audit(release, plan).budgets[0]
-    for group in budget.groups.values():
+    setting = pcer.audit(release, plan).settings[0]
+    for group in setting.groups.values():
         low, high = group.null_gap.interval
         assert low <= group.overfitting_gap.mean <= high
         assert group.null_gap.mean == pytest.approx(group.noise_level, rel=0.2)
         # max(0, z) has a standard deviation of .5838
         error = group.noise_level * math.sqrt(2 * math.pi) * 0.5838 / math.sqrt(20)
         assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.2)
-    pair = budget.pairs[0].pcer_disparity
+    pair = setting.pairs[0].pcer_disparity
     assert pair.null_interval[0] <= pair.mean <= pair.null_interval[1]
     assert pair.is_beyond_null is False
 
@@ -481,12 +483,12 @@ def test_the_papers_number_beside_its_null():
     """Beyond it where something is memorised; wider where more is compared."""
     plan = pcer.Plan(resamples=50, null_draws=4_000)
     strong = drawn((10_000, 10_000), (0.6, 0.2), (0.05, 0.05), budgets=(1.0, None))
-    both = pcer.audit(strong, plan).published[0].budgets
+    both = pcer.audit(strong, plan).published[0].settings
     assert [one.pairs[0].pcer_disparity.is_beyond_null for one in both] == [True, True]
     runs = [run for run in strong.runs if run.epsilon == 1.0]
     for kept, is_beyond in ((runs, True), (runs[:1], None)):
         audit = pcer.audit(strong.model_copy(update={"runs": kept}), plan)
-        (alone,) = audit.published[0].budgets
+        (alone,) = audit.published[0].settings
         found = alone.pairs[0].pcer_disparity
         assert found.is_beyond_null is is_beyond
         assert (found.null_interval is None) == (is_beyond is None)
@@ -499,8 +501,8 @@ def test_the_papers_number_beside_its_null():
 
 def test_what_was_true_and_who_was_wrongly_told(strong, plain):
     tables = [run.groups["g0"].test for run in strong.runs if run.epsilon == 1.0]
-    group = plain.budgets[0].groups["g0"]
-    bare = pcer.audit(paper(500), QUICK).budgets[0].groups
+    group = plain.settings[0].groups["g0"]
+    bare = pcer.audit(paper(500), QUICK).settings[0].groups
     for name, above, rest in (
         ("true_rate", ("tp", "fn"), ("fp", "tn")),
         ("true_positive_rate", ("tp",), ("fn",)),

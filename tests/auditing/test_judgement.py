@@ -32,7 +32,7 @@ def with_placebo(release: Release, **row: object) -> pcer.Audit:
     """The audit of a release that says this of placebo groups."""
     about = {
         "epsilon": None,
-        "proxy": "overfitting_gap",
+        "attack": "overfitting_gap",
         "groups": ["g0", "g1"],
         "n_draws": 200,
     }
@@ -55,7 +55,7 @@ def test_one_error_in_the_test_part_is_no_finding():
     audit = one_run(
         lucky=lucky, plain={"train": right(90, wrong=1), "test": right(10, wrong=1)}
     )
-    assert audit.budgets[0].groups["lucky"].p_value_alone == pytest.approx(
+    assert audit.settings[0].groups["lucky"].p_value_alone == pytest.approx(
         0.1, abs=0.03
     )
     assert audit.verdict is pcer.Verdict.NONE_DETECTED
@@ -68,18 +68,18 @@ def test_data_that_can_show_nothing_are_insufficient_and_their_limit_is_told():
         audit = one_run(a=table, b=table)
         assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
         assert "nobody was classified wrong, or everybody was" in audit.told.reason
-        group = audit.budgets[0].groups["a"]
-        assert group.detectable_cost is group.noise_level is None
-        assert least < group.cost.upper_bound_pointwise <= most
+        group = audit.settings[0].groups["a"]
+        assert group.detectable is group.noise_level is None
+        assert least < group.exposure.upper_bound_pointwise <= most
 
 
 def test_no_interval_and_no_limit_of_rates_is_beyond_what_they_can_be():
     tiny = {"train": right(4, wrong=1), "test": right(3, wrong=1)}
     audit = one_run(a=tiny, b=tiny)
-    (pair,) = audit.budgets[0].pairs
-    groups = audit.budgets[0].groups.values()
+    (pair,) = audit.settings[0].pairs
+    groups = audit.settings[0].groups.values()
     differences = pair.exposure.difference, pair.outcomes.difference
-    for found in (*differences, *(group.cost for group in groups)):
+    for found in (*differences, *(group.exposure for group in groups)):
         low, high = found.interval
         assert -1 <= low <= high <= 1
         assert found.upper_bound_pointwise <= found.upper_bound <= 1
@@ -257,7 +257,7 @@ def test_attributes_of_the_same_records_are_judged_together(weak, alike):
     together = pcer.audit(releases, QUICK)
     alone = [pcer.audit(one, QUICK) for one in releases]
     first = together[0]
-    pairs = [one.budgets[0].pairs[0] for one in alone]
+    pairs = [one.settings[0].pairs[0] for one in alone]
     assert (alone[0].verdict, first.verdict) == (EXPOSURE, NO_DIFFERENCE)
     assert "judged together with the other attributes" in first.told.reason
     assert first.family == sorted(one.sha256 for one in releases)
@@ -265,7 +265,7 @@ def test_attributes_of_the_same_records_are_judged_together(weak, alike):
     assert [one.family_p for one in together] == pytest.approx(by_hand)
     by_hand = reference.holm([p.outcomes.p_value for p in pairs])
     assert [one.family_p_outcomes for one in together] == pytest.approx(by_hand)
-    assert first.budgets[0].pairs[0].exposure.p_value == pairs[0].exposure.p_value
+    assert first.settings[0].pairs[0].exposure.p_value == pairs[0].exposure.p_value
     assert holding(first) == set()
     apart = [releases[0], attribute(alike, "x", "e"), attribute(alike, "y", None)]
     assert pcer.audit(apart, QUICK)[0].family_p is None
@@ -294,7 +294,7 @@ def test_outcomes_are_a_family_of_their_own(alike):
 
 
 def test_costs_beside_the_main_one_are_judged_together_as_well(weak, alike):
-    """An attack that finds nobody is measured as well, and is the sharper cost."""
+    """An attack that finds nobody is measured as well, and is the sharper one."""
     releases = family(
         *(attacked(one, "auc_advantage", (0, 0), 0.01) for one in (weak, alike))
     )
@@ -302,9 +302,9 @@ def test_costs_beside_the_main_one_are_judged_together_as_well(weak, alike):
         (pcer.audit(releases[0], QUICK), ["g1"]),
         (pcer.audit(releases, QUICK)[0], []),
     ):
-        assert audit.cost == "auc_advantage"
-        (gap,) = [cost for cost in audit.costs if cost.cost != audit.cost]
-        assert (gap.cost, gap.more_exposed) == ("overfitting_gap", exposed)
+        assert audit.attack == "auc_advantage"
+        (gap,) = [story for story in audit.attacks if story.attack != audit.attack]
+        assert (gap.attack, gap.more_exposed) == ("overfitting_gap", exposed)
 
 
 def test_a_ratio_that_differs_lends_its_attack_no_difference_of_exposures(alike):
@@ -315,11 +315,11 @@ def test_a_ratio_that_differs_lends_its_attack_no_difference_of_exposures(alike)
     for k in range(8):
         values = (0.05, 0.057) if k == 0 else (0.05, 0.05)
         release = attacked(release, f"attack_{k}", values, 0.002)
-    stories = {one.cost: one for one in pcer.audit(release, QUICK).costs}
+    stories = {one.attack: one for one in pcer.audit(release, QUICK).attacks}
     one = stories["attack_0"]
     other = stories["attack_1"]
     assert (one.more_exposed, other.more_exposed) == (["g1"], [])
-    assert one.p_value < 0.05 < one.p_value_over_costs
+    assert one.p_value < 0.05 < one.p_value_over_attacks
     assert one.statements == other.statements == ["ratio_differs"]
     assert one.detected_in == [0]
 
@@ -333,11 +333,14 @@ def test_a_strong_difference_lends_a_weak_one_of_its_attack_nothing():
         release = pooled(release, attack, (0.02, 0.02), 0.002, epsilons=(1.0, None))
     release = pooled(release, "paired_gap", (0.05, 0.01), 0.001)
     release = pooled(release, "paired_gap", (0.010, 0.0138), 0.0011, epsilons=(1.0,))
-    alone = pcer.audit(release, QUICK, cost="paired_gap")
-    assert [budget.pairs[0].exposure.group for budget in alone.budgets] == ["g1", "g0"]
+    alone = pcer.audit(release, QUICK, attack="paired_gap")
+    assert [setting.pairs[0].exposure.group for setting in alone.settings] == [
+        "g1",
+        "g0",
+    ]
     assert alone.statements()["double_disadvantage"] == [0]
     audit = pcer.audit(release, QUICK)
-    (story,) = (one for one in audit.costs if one.cost == "paired_gap")
+    (story,) = (one for one in audit.attacks if one.attack == "paired_gap")
     assert (story.more_exposed, story.double_disadvantage) == (["g0"], [])
     assert "double_disadvantage" not in audit.statements()
     assert not any("contradict" in sentence for sentence in audit.trust)
@@ -354,7 +357,7 @@ def test_a_margin_makes_equality_a_verdict():
         NO_DIFFERENCE,
     )
     assert "equal_within_margin" in wide.statements()
-    assert without.budgets[0].pairs[0].equivalence is None
+    assert without.settings[0].pairs[0].equivalence is None
 
 
 def test_settings_are_models_and_budgets(unequal):
@@ -362,25 +365,28 @@ def test_settings_are_models_and_budgets(unequal):
     models = [{**run, "model": "forest"} for run in runs]
     models += [{**run, "model": "net"} for run in runs]
     audit = pcer.audit(changed(unequal, runs=models), QUICK)
-    for rows in (audit.budgets, audit.published, comparisons(audit)):
+    for rows in (audit.settings, audit.published, comparisons(audit)):
         assert [one.model for one in rows] == ["forest", "net"]
     alone = pcer.audit(unequal, QUICK)
-    one = alone.budgets[0].groups["g1"]
-    other = audit.budgets[1].groups["g1"]
-    assert one.cost.value == other.cost.value
+    one = alone.settings[0].groups["g1"]
+    other = audit.settings[1].groups["g1"]
+    assert one.exposure.value == other.exposure.value
     assert one.p_value_alone == other.p_value_alone
 
 
 def test_the_sharpest_cost_is_the_default(unequal):
     audit = pcer.audit(unequal, QUICK)
-    assert audit.cost == "overfitting_gap"
+    assert audit.attack == "overfitting_gap"
     assert "splits enough for RMIA" in audit.choice
     lira = pooled(unequal, "lira_advantage", (0.01, 0.03), 0.002)
     sharper = pcer.audit(pooled(lira, "paired_gap", (0.01, 0.03), 0.002), QUICK)
-    assert sharper.cost == sharper.costs[0].cost == "lira_advantage"
-    assert {one.cost for one in sharper.costs[1:]} == {"overfitting_gap", "paired_gap"}
+    assert sharper.attack == sharper.attacks[0].attack == "lira_advantage"
+    assert {one.attack for one in sharper.attacks[1:]} == {
+        "overfitting_gap",
+        "paired_gap",
+    }
     assert sharper.published == audit.published
-    assert pcer.audit(lira, QUICK, cost="overfitting_gap").cost == "overfitting_gap"
+    assert pcer.audit(lira, QUICK, attack="overfitting_gap").attack == "overfitting_gap"
     excused = changed(unequal, not_computed={"rmia_advantage": "no scores were kept"})
     choice = pcer.audit(excused, QUICK).choice
     assert "RMIA was not computed: no scores were kept." in choice
@@ -392,11 +398,15 @@ def test_a_small_group_is_too_few_to_tell(unequal):
     tree = json.loads(lira.to_json())
     tree["pooled_exposure"][0]["n_records"] = 49
     audit = pcer.audit(parse_release(tree, file="few"), QUICK)
-    group = audit.budgets[0].groups["g0"]
-    assert (audit.cost, group.too_few, group.p_value) == ("lira_advantage", True, None)
+    group = audit.settings[0].groups["g0"]
+    assert (audit.attack, group.too_few, group.p_value) == (
+        "lira_advantage",
+        True,
+        None,
+    )
     assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
     assert audit.told.pairs[0].outcomes.answer == "differ"
-    assert audit.budgets[0].groups["g1"].resolved
+    assert audit.settings[0].groups["g1"].detected
     assert audit.told.reason == "g0: fewer than 50 records"
 
 
@@ -421,9 +431,9 @@ def test_clumps_of_records_widen_every_error(unequal):
         "effective_units": {"g0": 2_500.0, "g1": 2_500.0},
     }
     declared = changed(unequal, training={"split_kind": "random", **units})
-    plain, clumped = (pcer.audit(one, QUICK).budgets[0] for one in (unequal, declared))
+    plain, clumped = (pcer.audit(one, QUICK).settings[0] for one in (unequal, declared))
     for one, other in zip(plain.groups.values(), clumped.groups.values(), strict=True):
-        assert other.cost.standard_error > 1.4 * one.cost.standard_error
+        assert other.exposure.standard_error > 1.4 * one.exposure.standard_error
         assert other.p_value_alone >= one.p_value_alone
     errors = [
         one.pairs[0].outcomes.difference.standard_error for one in (plain, clumped)
@@ -463,9 +473,9 @@ def test_exposures_without_counts_are_told_and_nothing_else(unequal):
     (other,) = whole.told.pairs
     assert (audit.verdict, pair.exposure) == (EXPOSURE, other.exposure)
     assert (pair.outcomes.answer, pair.ratio.answer) == ("not_given", "cannot_tell")
-    assert audit.published[0].budgets[0].pairs[0].pcer_disparity.mean is None
+    assert audit.published[0].settings[0].pairs[0].pcer_disparity.mean is None
     assert audit.declarations == []
-    assert {one.cost for one in audit.costs} == {"lira_advantage", "paired_gap"}
+    assert {one.attack for one in audit.attacks} == {"lira_advantage", "paired_gap"}
     assert set(audit.statements()) == {"exposure_differs"}
     assert audit.published[0].algorithm1.verdict is None
     assert "gives no counts" in said(audit)
@@ -497,12 +507,12 @@ def with_receipts(release: Release, means: tuple[float, float] = (3.0, 4.0)) -> 
 def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(unequal):
     release = with_receipts(unequal)
     audit = pcer.audit(release, QUICK)
-    assert audit.cost == "overfitting_gap"
-    spent = next(one for one in audit.costs if one.cost == "spent_epsilon")
-    assert (spent.more_exposed, spent.n_resolved) == (["g1"], 2)
-    bound = audit.budgets[0].groups["g1"].allowed
+    assert audit.attack == "overfitting_gap"
+    spent = next(one for one in audit.attacks if one.attack == "spent_epsilon")
+    assert (spent.more_exposed, spent.n_detected) == (["g1"], 2)
+    bound = audit.settings[0].groups["g1"].allowed
     assert (bound.spent, bound.nominal, bound.advantage) == (4.0, 5.4, 0.2)
-    (named,) = pcer.audit(release, QUICK, cost="spent_epsilon").budgets
+    (named,) = pcer.audit(release, QUICK, attack="spent_epsilon").settings
     assert named.pairs[0].exposure.difference.value == pytest.approx(-1.0)
     assert named.groups["g0"].pcer.mean == pytest.approx(
         named.groups["g0"].benefit.mean / 3.0
@@ -511,8 +521,8 @@ def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(uneq
 
 def test_a_cost_with_a_floor_of_its_own_has_one_floor_in_a_row(unequal):
     release = with_receipts(unequal, means=(0.002, 0.004))
-    (budget,) = pcer.audit(release, QUICK, cost="spent_epsilon").budgets
-    first, second = (group.benefit.mean for group in budget.groups.values())
-    (pair,) = budget.pairs
+    (setting,) = pcer.audit(release, QUICK, attack="spent_epsilon").settings
+    first, second = (group.benefit.mean for group in setting.groups.values())
+    (pair,) = setting.pairs
     assert pair.pcer_disparity.mean == pytest.approx((first - second) / 0.01)
     assert pair.pooled.disparity == pytest.approx((first - second) / 0.01, rel=0.02)

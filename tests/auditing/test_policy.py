@@ -50,7 +50,7 @@ def test_what_is_not_asked_for_is_not_broken_and_a_careful_release_is_strict_eno
     assert broken({}) == {}
     assert plain.policy_lines == []
     assert (
-        broken({"strict": True, "required_costs": ["paired_gap", "overfitting_gap"]})
+        broken({"strict": True, "required_attacks": ["paired_gap", "overfitting_gap"]})
         == {}
     )
 
@@ -63,14 +63,14 @@ def test_strictness_asks_for_what_a_reader_needs():
     tree["runs"][5]["split"] = "its own"
     tree["runs"][5]["groups"]["g0"]["train"] = {"accuracy": 0.9}
     found = broken(
-        {"strict": True, "min_splits": 30, "required_costs": ["lira_advantage"]}, tree
+        {"strict": True, "min_splits": 30, "required_attacks": ["lira_advantage"]}, tree
     )
     assert found.pop("min_splits").startswith("min_splits: limit 30; ε = 2.54 has ")
     expected = {
         "split_kind": 'random splits are required; the release says "other".',
         "split_ids": "every run needs the name of its split; 3 of 20 have none.",
         "sizes": "every rate needs its number of records; 1 lack it.",
-        "required_costs": "LiRA is not released.",
+        "required_attacks": "LiRA is not released.",
     }
     assert found == {rule: f"{rule}: {said}" for rule, said in expected.items()}
     assert set(broken({"min_splits": 30}, tree)) == {"min_splits"}
@@ -88,11 +88,11 @@ def test_strictness_alone_asks_for_eight_splits_and_no_contradiction():
 
 
 def test_limits_are_held_against_the_most_that_the_data_allow_by_any_attack(plain):
-    by_gap = pcer.audit(release(), pcer.Plan(**QUICK, cost="overfitting_gap"))
+    by_gap = pcer.audit(release(), pcer.Plan(**QUICK, attack="overfitting_gap"))
     exposures = []
     differences = []
-    for setting in [*plain.budgets, *by_gap.budgets]:
-        exposures += [group.cost.upper_bound for group in setting.groups.values()]
+    for setting in [*plain.settings, *by_gap.settings]:
+        exposures += [group.exposure.upper_bound for group in setting.groups.values()]
         differences += [p.exposure.difference.upper_bound for p in setting.pairs]
     for rule, start, least in (
         ("largest_exposure", 50, max(exposures)),
@@ -110,8 +110,8 @@ def test_limits_are_held_against_the_most_that_the_data_allow_by_any_attack(plai
 
 
 def test_the_smallest_detectable_exposure_has_a_limit_that_is_itself_tolerated(plain):
-    groups = chain.from_iterable(one.groups.values() for one in plain.budgets)
-    most = max(group.detectable_cost for group in groups)
+    groups = chain.from_iterable(one.groups.values() for one in plain.settings)
+    most = max(group.detectable for group in groups)
     assert broken({"largest_detectable": 50 + 50 * most}) == {}
     found = broken({"largest_detectable": 50 + 49.9 * most})
     assert "is detected only from" in found["largest_detectable"]
@@ -232,7 +232,7 @@ def documented(tmp_path_factory) -> pcer.Policy:
 def test_the_example_of_the_page_is_a_policy(documented):
     policy = documented
     assert policy.strict
-    assert policy.required_costs == ["lira_advantage"]
+    assert policy.required_attacks == ["lira_advantage"]
     assert set(pcer.Policy.model_fields) == set(policy.model_dump(exclude_none=True))
 
 
@@ -292,8 +292,10 @@ def test_a_required_attack_needs_its_error():
         ("standard_error", "null_error"),
         None,
     )
-    found = broken({"required_costs": ["lira_advantage"]}, edited(without))
-    assert found["required_costs"] == "required_costs: LiRA lacks some value or error."
+    found = broken({"required_attacks": ["lira_advantage"]}, edited(without))
+    assert (
+        found["required_attacks"] == "required_attacks: LiRA lacks some value or error."
+    )
     found = broken({"largest_exposure": 100}, edited(without))
     assert "is not known (ε = 12, by LiRA)" in found["largest_exposure"]
 
@@ -335,16 +337,16 @@ def test_a_false_epsilon_breaks_strictness(promise, fields, said):
 def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
     rules = {"largest_outcome_gap": 0, "most_spent": 0.01, "least_accuracy": 100}
     assert broken(rules).keys() == rules.keys()
-    budget = plain.budgets[0]
-    right = budget.accuracy
-    n = budget.n_splits
-    tail = 0.05 / len(plain.budgets)
+    setting = plain.settings[0]
+    right = setting.accuracy
+    n = setting.n_splits
+    tail = 0.05 / len(plain.settings)
     least = 100 * (right.mean - stats.t.isf(tail, n - 1) * right.std / np.sqrt(n))
     assert (
         f"accuracy may be as low as {least:.1f} ("
         in broken({"least_accuracy": 100})["least_accuracy"]
     )
-    pairs = chain.from_iterable(one.pairs for one in plain.budgets)
+    pairs = chain.from_iterable(one.pairs for one in plain.settings)
     gap = 100 * max(pair.outcomes.difference.upper_bound for pair in pairs)
     assert broken({"largest_outcome_gap": gap + 0.1, "least_accuracy": 1}) == {}
     assert "is not known (no-DP)" in broken({"most_spent": 10_000})["most_spent"]

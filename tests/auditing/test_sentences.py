@@ -92,7 +92,7 @@ def sentences(audit: Audit) -> Iterator[str]:
     """Everything that is said of an audit, and of each of its settings."""
     yield from (*audit.account, *audit.trust, *audit.next_steps, audit.choice)
     yield from (certainty.paper_words(audit), certainty.paper_note(audit))
-    for setting in audit.budgets:
+    for setting in audit.settings:
         yield from (headline.headline(audit, setting), headline.badge(audit, setting))
         for card in (cards.exposure_card, cards.outcomes_card, cards.how_sure_card):
             question, answer, text = card(audit, setting)
@@ -135,7 +135,7 @@ def told_templates() -> Iterator[str]:
 @pytest.mark.parametrize("is_plain", [False, True])
 def test_telling_has_every_place_of_every_template(axis, is_plain):
     audit = three_groups()
-    for setting in audit.budgets:
+    for setting in audit.settings:
         told = telling.Telling(audit, setting, axis, is_plain=is_plain)
         for template in told_templates():
             places = {place for _, place, _, _ in Formatter().parse(template)}
@@ -153,7 +153,7 @@ def test_a_place_of_one_sentence_hides_the_one_of_that_name(forest):
 
 def test_all_sentences_of_a_setting_come_by_one_door(forest):
     audit = pcer.audit(forest, QUICK)
-    for setting in audit.budgets:
+    for setting in audit.settings:
         said = of(audit, setting)
         assert said.headline == headline.headline(audit, setting) == setting.headline
         assert said.badge == headline.badge(audit, setting)
@@ -173,7 +173,7 @@ def test_all_sentences_of_a_setting_come_by_one_door(forest):
 
 def check(audit: Audit) -> None:
     """At most 30 words, both axes, no phrase that has gone."""
-    for setting in audit.budgets:
+    for setting in audit.settings:
         said = headline.headline(audit, setting)
         for name in sorted(audit.subject.groups, key=len, reverse=True):
             said = re.sub(re.escape(name), "N", said, flags=re.IGNORECASE)
@@ -201,16 +201,16 @@ def forced(
 ) -> Audit:
     """The audit with other answers of all pairs, and with groups detected or not."""
     is_detected = exposure in ("differs", "no_difference_shown")
-    budgets = []
-    for setting in audit.budgets:
+    settings = []
+    for setting in audit.settings:
         groups = {
-            name: group.model_copy(update={"resolved": is_detected})
+            name: group.model_copy(update={"detected": is_detected})
             for name, group in setting.groups.items()
         }
         pairs = [forced_pair(pair, exposure, outcomes) for pair in setting.pairs]
-        budgets.append(setting.model_copy(update={"pairs": pairs, "groups": groups}))
+        settings.append(setting.model_copy(update={"pairs": pairs, "groups": groups}))
     about = audit.subject.model_copy(update=subject)
-    return audit.model_copy(update={"budgets": budgets, "subject": about})
+    return audit.model_copy(update={"settings": settings, "subject": about})
 
 
 def forced_pair(pair: PairResult, exposure: str, outcomes: str) -> PairResult:
@@ -264,13 +264,13 @@ def test_attacks_that_contradict_each_other_are_said_to():
         "they contradict each other"
     )
     assert any(said in sentence for sentence in audit.trust)
-    (setting,) = (each for each in audit.budgets if each.epsilon == 0.1)
+    (setting,) = (each for each in audit.settings if each.epsilon == 0.1)
     # By RMIA she may be recognised no better than by a coin.
     alone = "For Female that shows by paired confidence alone."
     assert alone in cards.exposure_card(audit, setting).sentences
 
     # Outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said.
-    least_private = audit.budgets[-1]
+    least_private = audit.settings[-1]
     badge = "PCER differs because predictions do, not privacy"
     assert least_private.verdict is pcer.Verdict.RATIO_DIFFERS
     assert headline.badge(audit, least_private) == badge
@@ -380,7 +380,7 @@ def planned(**fields: object) -> pcer.Plan:
 
 def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
-    audit = pcer.audit(release, QUICK.model_copy(update={"cost": "overfitting_gap"}))
+    audit = pcer.audit(release, QUICK.model_copy(update={"attack": "overfitting_gap"}))
     assert audit.headline.startswith(
         "Only other attacks show a group to be easier to recognise."
     )
@@ -395,11 +395,11 @@ def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():
 
 def test_a_p_value_beside_another_attacks_numbers_names_its_own():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
-    for cost, whose in (
+    for attack, whose in (
         ("sharpest", " by paired confidence"),
         ("paired_confidence", ""),
     ):
-        audit = pcer.audit(release, QUICK.model_copy(update={"cost": cost}))
+        audit = pcer.audit(release, QUICK.model_copy(update={"attack": attack}))
         assert audit.told.pairs[0].exposure.attack == "paired_confidence"
         (said,) = (each for each in audit.account if each.startswith("They differ by"))
         assert said.endswith(f"; p < 0.001{whose}).")
@@ -441,7 +441,7 @@ def test_of_several_pairs_the_widest_is_told_with_its_names():
     )
     assert telling.in_order(setting, "outcomes")[0] == widest.groups[1]
     assert telling.in_order(setting, "exposure")[0] == double.groups[1]
-    alone = audit.model_copy(update={"budgets": [setting]})
+    alone = audit.model_copy(update={"settings": [setting]})
     _, gap, *_ = certainty.how_sure(alone, setting)
     assert gap.startswith(f"Outcome gap between {' and '.join(widest.groups)}: ")
 

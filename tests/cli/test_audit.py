@@ -65,7 +65,7 @@ def test_a_named_setting_is_told_after_the_headline_and_never_instead_of_it(tmp_
     several = tmp_path / "several.release.json"
     pcer.write_release(many_groups(["a", "b"]), several)
     audit = pcer.audit(several)
-    other = next(each for each in audit.budgets if each is not audit.told)
+    other = next(each for each in audit.settings if each is not audit.told)
     for view in ("--summary", "--full", "--paper"):
         plain, told = (
             " ".join(
@@ -79,10 +79,12 @@ def test_a_named_setting_is_told_after_the_headline_and_never_instead_of_it(tmp_
             f"[{other.verdict.value}]"
         )
     names = [
-        word for each in audit.budgets for word in ("--setting", each.epsilon or "none")
+        word
+        for each in audit.settings
+        for word in ("--setting", each.epsilon or "none")
     ]
     page = passed("audit", several, *names, "--markdown", "-").stdout
-    for each in audit.budgets:
+    for each in audit.settings:
         assert f": {each.headline} ".replace("[", "\\[") in page
     out = tmp_path / "audit.json"
     wrong = refusal("audit", several, "--setting", "7", "--json", out)
@@ -99,8 +101,8 @@ def test_every_line_fits_a_terminal_or_a_pipe(columns):
 
 
 def test_json_on_stdout_is_machine_clean():
-    done = passed("audit", GOOD, "--json", "-", "--cost", "paired_gap")
-    audit = pcer.audit(pcer.read_release(GOOD), cost="paired_gap")
+    done = passed("audit", GOOD, "--json", "-", "--attack", "paired_gap")
+    audit = pcer.audit(pcer.read_release(GOOD), attack="paired_gap")
     assert (json.loads(done.stdout), done.stderr) == (audit.to_tree(), "")
 
 
@@ -110,10 +112,10 @@ def test_a_plan_file_and_options_make_one_plan(tmp_path):
         "floor = 0.02\nfloors = [0.3, 0.02]\nresamples = 50\nrng = 7\n"
         "[policy]\nlargest_exposure = 52\n"
     )
-    command = ("audit", GOOD, "--plan", plan, "--cost", "paired_gap", "--json", "-")
+    command = ("audit", GOOD, "--plan", plan, "--attack", "paired_gap", "--json", "-")
     policy = pcer.Policy(largest_exposure=52)
     fields = {"floor": 0.02, "floors": [0.02, 0.3], "resamples": 50, "rng": 7}
-    by_hand = pcer.Plan(**fields, cost="paired_gap", policy=policy)
+    by_hand = pcer.Plan(**fields, attack="paired_gap", policy=policy)
     expected = pcer.audit(pcer.read_release(GOOD), by_hand)
     assert json.loads(passed(*command, code=1).stdout) == expected.to_tree()
     strict = by_hand.model_copy(

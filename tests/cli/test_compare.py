@@ -133,7 +133,14 @@ def test_a_notebook_shows_changes_and_an_outlook_and_other_peoples_names_are_tex
 
 def test_sizes_or_a_release_give_tables_that_fit_sentences_and_json(tmp_path):
     done = run(
-        *SIZES, "--test-size", ".3", "--cost", "gap", "--target", "0.005", COLUMNS="300"
+        *SIZES,
+        "--test-size",
+        ".3",
+        "--attack",
+        "gap",
+        "--target",
+        "0.005",
+        COLUMNS="300",
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = pcer.detectable({"Women": 1200, "Men": 3400}, target=0.005)

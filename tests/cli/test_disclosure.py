@@ -154,8 +154,8 @@ def test_without_certain_cells_nobody_is_given_away(tmp_path):
     assert not [
         line for line in pcer.audit(release).account if "with certainty" in line
     ]
-    sharper = pcer.audit(release, pcer.Plan(cost="paired_confidence"))
-    assert sharper.budgets[0].groups["a"].resolved
+    sharper = pcer.audit(release, pcer.Plan(attack="paired_confidence"))
+    assert sharper.settings[0].groups["a"].detected
 
 
 def test_split_names_of_private_tables_need_the_secret(tmp_path, monkeypatch):

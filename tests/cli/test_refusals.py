@@ -148,8 +148,8 @@ REFUSED = [
     ("plan nowhere.release.json", "nowhere.release.json"),
     ("plan c.release.json --json c.release.json", "would overwrite a release"),
     (
-        "plan c.release.json --cost lira_advantage",
-        "c.release.json: cost 'lira_advantage' is not",
+        "plan c.release.json --attack lira_advantage",
+        "c.release.json: attack 'lira_advantage' is not",
     ),
     ("audit c.release.json --json a.json --latex no/b.tex", "b.tex cannot be written"),
     ("audit c.release.json --figures f --html no/r.html", "r.html cannot be written"),
@@ -173,9 +173,9 @@ REFUSED = [
         "said.toml and --policy both give policy; leave one out",
     ),
     ("audit c.release.json --reference zebra", "its groups are a, b"),
-    ("audit c.release.json --cost lira_advantage", "it carries"),
+    ("audit c.release.json --attack lira_advantage", "it carries"),
     (
-        "compare c.release.json c.release.json --cost rmia_advantage",
+        "compare c.release.json c.release.json --attack rmia_advantage",
         "release 1 of 2 does not ca",
     ),
     (

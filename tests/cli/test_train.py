@@ -203,7 +203,7 @@ def test_a_sweep_of_modules_gives_a_release_like_every_other(here):
     release = pcer.read_release("out/compas.race.release.json")
     keys = [(one.epsilon, one.seed) for one in release.runs]
     assert keys == [(epsilon, seed) for epsilon in (1.0, None) for seed in range(3)]
-    assert {row.proxy for row in release.pooled_exposure} >= {
+    assert {row.attack for row in release.pooled_exposure} >= {
         "paired_gap",
         "paired_confidence",
     }

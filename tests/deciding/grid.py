@@ -43,7 +43,7 @@ def tree(groups=("men", "women"), **changes) -> dict:
                     "standard_error": error,
                     "n_records": N,
                 }
-                rows.append({**key, "group": name, "proxy": attack, **numbers})
+                rows.append({**key, "group": name, "attack": attack, **numbers})
     return {
         "format": "pcer-release",
         "version": 3,

@@ -39,10 +39,10 @@ def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(
     verdicts = ["cannot_be_told", "worse", "worse", "cannot_be_told"]
     assert [row.verdict.value for row in setting.rows] == verdicts
     audits = [
-        pcer.audit(release, cost="overfitting_gap").budgets[0] for release in both
+        pcer.audit(release, attack="overfitting_gap").settings[0] for release in both
     ]
     for row in setting.groups:
-        old, new = (audit.groups[row.groups[0]].cost.value for audit in audits)
+        old, new = (audit.groups[row.groups[0]].exposure.value for audit in audits)
         assert [row.old, row.new, row.change] == pytest.approx([old, new, new - old])
         assert row.change <= row.most
     assert changes.old.release_sha256 == both[0].sha256
@@ -103,12 +103,12 @@ def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
     other = edited(new, lambda tree: tree.update(provenance={}))
     for later, is_same in ((new, True), (other, False)):
         ((row,),) = (setting.outcomes for setting in pcer.compare(old, later).settings)
-        budgets = [pcer.audit(each).budgets[0] for each in (old, later)]
-        rates = [[at.groups[g].benefit.mean for g in ("g0", "g1")] for at in budgets]
+        settings = [pcer.audit(each).settings[0] for each in (old, later)]
+        rates = [[at.groups[g].benefit.mean for g in ("g0", "g1")] for at in settings]
         gaps = [a - b for a, b in rates]
         variance = sum(
             variance_of_rates(
-                rates, g, budgets[0].groups[f"g{g}"].n_test, is_same=is_same
+                rates, g, settings[0].groups[f"g{g}"].n_test, is_same=is_same
             )
             for g in (0, 1)
         )
@@ -204,11 +204,11 @@ def test_what_cannot_be_compared_is_refused(both, edit, sentence):
 
 def test_attacks_by_shadow_models_need_as_many_splits():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
-    assert pcer.compare(release, release).cost == "rmia_advantage"
+    assert pcer.compare(release, release).attack == "rmia_advantage"
     fewer = edited(release, lambda tree: tree.update(runs=tree["runs"][:12]))
-    assert pcer.compare(release, fewer).cost == "paired_confidence"
+    assert pcer.compare(release, fewer).attack == "paired_confidence"
     with pytest.raises(pcer.PlanError, match="more splits make a stronger attack"):
-        pcer.compare(release, fewer, cost="lira_advantage")
+        pcer.compare(release, fewer, attack="lira_advantage")
 
 
 def test_settings_are_matched_by_model_and_budget(both):
@@ -303,12 +303,12 @@ def variance_by_loops(trees, group: str) -> float:
 def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_lira):
     found = pcer.compare(*by_lira)
     (setting,) = found.settings
-    assert (found.cost, setting.n_paired) == ("lira_advantage", 10)
+    assert (found.attack, setting.n_paired) == ("lira_advantage", 10)
     assert found.verdict == "worse"
     assert "share 10 splits, which are compared one by one" in " ".join(found.account)
     trees = [json.loads(release.to_json()) for release in by_lira]
     audits = [
-        pcer.audit(release, cost="lira_advantage").budgets[0] for release in by_lira
+        pcer.audit(release, attack="lira_advantage").settings[0] for release in by_lira
     ]
     (apart,) = pcer.compare(by_lira[0], edited(by_lira[1], without_runs)).settings
     added = {row.groups[0]: row.standard_error for row in apart.groups}
@@ -317,8 +317,8 @@ def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_l
         variance = variance_by_loops(trees, name)
         assert row.standard_error**2 == pytest.approx(variance, rel=1e-9)
         assert row.standard_error < added[name]
-        costs = [at.groups[name].cost.value for at in audits]
-        assert [row.old, row.new] == pytest.approx(costs)
+        exposures = [at.groups[name].exposure.value for at in audits]
+        assert [row.old, row.new] == pytest.approx(exposures)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,9 @@ def test_settings_that_are_not_paired_are_counted(by_lira):
     def again(tree):
         tree["runs"] += [run | {"seed": run["seed"] + 10} for run in tree["runs"]]
 
-    assert pcer.compare(by_lira[0], edited(by_lira[1], again)).cost == "overfitting_gap"
+    assert (
+        pcer.compare(by_lira[0], edited(by_lira[1], again)).attack == "overfitting_gap"
+    )
 
 
 def test_attacks_that_are_not_calibrated_are_not_paired():
@@ -378,10 +380,10 @@ def test_an_audit_takes_one_number_of_lira_over_all_splits(by_lira):
         by_lira[1], lambda tree: tree.pop("pooled_exposure")
     )  # as others' files may be
     found, whole = (
-        pcer.audit(x, cost="lira_advantage").budgets[0] for x in (bare, releases[0])
+        pcer.audit(x, attack="lira_advantage").settings[0] for x in (bare, releases[0])
     )
     for name, group in found.groups.items():
-        assert group.cost.value == pytest.approx(whole.groups[name].cost.value)
+        assert group.exposure.value == pytest.approx(whole.groups[name].exposure.value)
 
 
 @pytest.mark.slow
@@ -437,9 +439,9 @@ def pair_of(exposures: BothExposed) -> Rows:
     return pair_rows(exposures.only(np.array([[0], [1]])), tail=0.05)
 
 
-def binomial(cost: float, n: float) -> float:
+def binomial(exposure: float, n: float) -> float:
     """Variance of a share of n people, two added on either side."""
-    share = (max(cost, 0.0) * n + 2) / (n + 4)
+    share = (max(exposure, 0.0) * n + 2) / (n + 4)
     return share * (1 - share) / n
 
 

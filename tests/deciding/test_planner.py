@@ -190,12 +190,12 @@ def test_an_error_of_an_earlier_release_is_scaled_by_people():
     for error, people in ((0.002, 10_000.0), (0.001, 40_000.0)):
         design = measured(standard_error=0.002, people=people)
         # Whatever the amount: the audit's test over the error that the release has.
-        for cost in (0.001, 0.005, 0.2):
-            z = cost / error
-            assert FIRST.power(design, cost) == pytest.approx(
+        for exposure in (0.001, 0.005, 0.2):
+            z = exposure / error
+            assert FIRST.power(design, exposure) == pytest.approx(
                 ndtr(z + ndtri(0.05 / 12))
             )
-            difference = replace(PAIR, base=0.1).power(design, cost)
+            difference = replace(PAIR, base=0.1).power(design, exposure)
             assert difference == pytest.approx(
                 ndtr(z / math.sqrt(2) + ndtri(0.04 / 12))
             )
@@ -204,8 +204,8 @@ def test_an_error_of_an_earlier_release_is_scaled_by_people():
 def test_the_peoples_part_of_an_earlier_error_does_not_fall_with_splits():
     # A share of .02 memorised, and noise of .3 per person and split, seen with 10
     # splits.
-    noise, cost = 0.3, 0.02
-    people = cost * (1 - cost)
+    noise, exposure = 0.3, 0.02
+    people = exposure * (1 - exposure)
     then = math.sqrt((people + noise / 10) / 10_000)
     for n_splits, variance in (
         (10, people + noise / 10),
@@ -221,7 +221,7 @@ def test_the_peoples_part_of_an_earlier_error_does_not_fall_with_splits():
         )
         for groups in ((0,), (0, 1)):
             found = design.error.variances(
-                design, groups, np.full(len(groups), cost), 2.0
+                design, groups, np.full(len(groups), exposure), 2.0
             )
             assert found == pytest.approx([len(groups) * variance / 10_000] * 2)
 
@@ -277,16 +277,18 @@ def test_from_sizes_it_is_the_planners_answer(from_sizes):
     assert any("1 point" in sentence for sentence in from_sizes.sentences)
 
 
-@pytest.mark.parametrize("cost", ["lira_advantage", "paired_gap", "paired_confidence"])
-def test_an_attack_is_planned_with_the_errors_of_its_audit(cost):
+@pytest.mark.parametrize(
+    "attack", ["lira_advantage", "paired_gap", "paired_confidence"]
+)
+def test_an_attack_is_planned_with_the_errors_of_its_audit(attack):
     release = pcer.read_release(FOREST)
-    found = pcer.detectable(release, cost=cost)
-    (budget,) = pcer.audit(release, cost=cost).budgets
-    assert found.cost == cost
+    found = pcer.detectable(release, attack=attack)
+    (setting,) = pcer.audit(release, attack=attack).settings
+    assert found.attack == attack
     assert found.pairs[0].smallest == pytest.approx(
-        budget.pairs[0].exposure.difference.detectable, rel=1e-3
+        setting.pairs[0].exposure.difference.detectable, rel=1e-3
     )
-    expected = [group.detectable_cost for group in budget.groups.values()]
+    expected = [group.detectable for group in setting.groups.values()]
     assert [group.smallest for group in found.groups] == pytest.approx(
         expected, rel=1e-3
     )
@@ -312,7 +314,7 @@ def audited(
         ):
             right = {"tp": cells["tp"] + cells["fn"], "tn": cells["tn"] + cells["fp"]}
             cells |= right | {"fn": 0, "fp": 0}
-    row = {"proxy": "paired_gap", "value": 0.04, "standard_error": 0.003}
+    row = {"attack": "paired_gap", "value": 0.04, "standard_error": 0.003}
     tree["pooled_exposure"] = [
         {"epsilon": e, "group": g, **row}
         for e in (1.0, None)
@@ -329,11 +331,11 @@ def test_an_audits_advice_is_the_planners_answer():
     """One question of one release has one answer, whichever asks it."""
     audit, plan = audited(gaps=(0.04, 0.04))
     assert audit.verdict is pcer.Verdict.NO_DIFFERENCE_SHOWN
-    assert plan.cost == "paired_gap"
+    assert plan.attack == "paired_gap"
     assert plan.sentences[1] in audit.next_steps
     audit, plan = audited()
     assert audit.verdict is pcer.Verdict.NONE_DETECTED
-    assert plan.cost == "overfitting_gap"
+    assert plan.attack == "overfitting_gap"
     assert plan.sentences[0] in audit.next_steps
     # A setting in which nobody is wrong is not tested, so it is in no family.
     audit, same = audited(perfect=None)
@@ -387,11 +389,11 @@ OTHER = TWO.training.model_copy(update={"split_kind": "other"})
         (SIZES, {"n_settings": 1.5}, pcer.InputError, "n_settings"),
         (SIZES, {"target": math.nan}, pcer.InputError, "target"),
         (SIZES, {"exposure": 1.0}, pcer.InputError, "exposure"),
-        (SIZES, {"cost": "lira_advantage"}, pcer.InputError, "give a release"),
+        (SIZES, {"attack": "lira_advantage"}, pcer.InputError, "give a release"),
         (SIZES, {"setting": "no-DP"}, pcer.InputError, "setting"),
         (TWO, {"setting": "ε = 7"}, pcer.InputError, "'ε = 7'; it has ε = 1, no-DP"),
         (TWO, {"accuracy": 0.8}, pcer.InputError, "its own accuracies"),
-        (TWO, {"cost": "lira_advantage"}, pcer.PlanError, "'lira_advantage'"),
+        (TWO, {"attack": "lira_advantage"}, pcer.PlanError, "'lira_advantage'"),
         (TWO.model_copy(update={"training": OTHER}), {}, pcer.InputError, "random"),
     ],
 )

@@ -18,7 +18,7 @@ def test_a_trend_compares_the_last_with_the_first_and_describes_the_rest(both, c
     assert (found.change, found.positions, len(found.versions)) == (changes, [0] * 4, 4)
     assert pcer.trend([both[0], both[1], both[0]]).change.verdict == "same_release"
     assert found.versions[:2] == [pcer.audit(release) for release in both]
-    assert found.settings[1] is found.versions[1].budgets[0]
+    assert found.settings[1] is found.versions[1].settings[0]
     tree = json.loads(found.to_json())
     jsonschema.Draft202012Validator(pcer.Trend.file_schema()).validate(tree)
     published = json.loads(
@@ -33,7 +33,9 @@ def test_a_trend_compares_the_last_with_the_first_and_describes_the_rest(both, c
     fewer = edited(forest, lambda tree: tree.update(runs=tree["runs"][:12]))
     mixed = pcer.trend([forest, fewer])  # RMIA is stronger with more splits
     assert (
-        {each.cost for each in mixed.versions} == {mixed.cost} == {"paired_confidence"}
+        {each.attack for each in mixed.versions}
+        == {mixed.attack}
+        == {"paired_confidence"}
     )
     for releases, more in (
         ([forest], {}),

@@ -28,7 +28,7 @@ from pcer.measuring.plan import Benefit
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import parse_release
-from pcer.release.panel import carried_costs, panels
+from pcer.release.panel import carried_attacks, panels
 from pcer.report import (
     to_junit,
     to_latex_tables,
@@ -243,7 +243,7 @@ SECONDS = 10
 """What one input may take."""
 QUICK = {"resamples": 60, "null_draws": 60}
 EVERY_RULE = {
-    **{"strict": True, "min_splits": 3, "required_costs": ["lira_advantage"]},
+    **{"strict": True, "min_splits": 3, "required_attacks": ["lira_advantage"]},
     **{"largest_exposure": 60, "largest_difference": 10, "largest_detectable": 60},
     "fail_on": ["none_detected", "outcomes_differ", "floor_sensitive"],
 }
@@ -324,12 +324,12 @@ def audit_one(chance: random.Random, folder: Path) -> None:
 
 def plan_for(release: pcer.Release, chance: random.Random) -> pcer.Plan:
     """A plan that a person may have for it, or a mutated one."""
-    costs = ["overfitting_gap", *carried_costs(panels(release))]
+    attacks = ["overfitting_gap", *carried_attacks(panels(release))]
     benefits = ["positive_rate", *get_args(Benefit)]
     policies = [None, {"strict": True}, {"largest_exposure": 51}, EVERY_RULE]
     options = {
         **QUICK,
-        "cost": chance.choice(costs),
+        "attack": chance.choice(attacks),
         "benefit": chance.choice(benefits),
         "reference_group": chance.choice([None, *release.subject.groups]),
         "policy": chance.choice(policies),

@@ -45,7 +45,7 @@ def tiny_audit() -> pcer.Audit:
             found = {"value": 1e-7 * g, "standard_error": 0.01}
             cell["exposure"] = {"attack_advantage": found}
     return pcer.audit(
-        parse_release(tree, file="simulated"), QUICK, cost="attack_advantage"
+        parse_release(tree, file="simulated"), QUICK, attack="attack_advantage"
     )
 
 

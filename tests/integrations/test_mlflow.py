@@ -98,7 +98,7 @@ def test_the_release_of_an_evaluation_counts_what_the_model_predicts(case):
                     ("yes", "no"),
                 )
             )
-    found = {row.proxy for row in release.pooled_exposure}
+    found = {row.attack for row in release.pooled_exposure}
     assert ("auc_advantage" in found) == (case not in ("table", "labels alone"))
     assert release.subject.dataset == "loans"
 

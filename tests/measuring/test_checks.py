@@ -169,7 +169,7 @@ def one_accuracy_hidden() -> Tree:
 
 def placebos(**fields: float) -> Release:
     release = read_release(RELEASES / "version-2.release.json")
-    row = next(row for row in release.placebo if row.proxy == "lira_advantage")
+    row = next(row for row in release.placebo if row.attack == "lira_advantage")
     rows = [*release.placebo[:1], row.model_copy(update=fields)]
     return release.model_copy(update={"version": 3, "placebo": rows})
 
@@ -412,7 +412,7 @@ def test_invented_settings_dilute_nothing_unseen():
     invented = [{**run, "model": f"made {k}"} for k in range(60) for run in null[:1]]
     tree |= {"runs": strong + invented, "pooled_exposure": []}
     audit = pcer.audit(parse_release(tree, file="x"), QUICK)
-    real = next(one for one in audit.budgets if one.model == "real")
+    real = next(one for one in audit.settings if one.model == "real")
     for group in real.groups.values():
         assert group.p_value_alone < group.p_value or group.p_value == 1e-12
 
@@ -529,7 +529,7 @@ def test_an_honest_lira_of_eight_models_may_be_weaker_than_the_plain_attack():
     group, y = generator.integers(0, 2, (2, 9_000))
     model = DecisionTreeClassifier(min_samples_leaf=5, random_state=0)
     release = fitted_release(model, x, y, group=group, n_splits=8, draw=1)
-    rows = {(row.proxy, row.group): row for row in release.pooled_exposure}
+    rows = {(row.attack, row.group): row for row in release.pooled_exposure}
     for name in ("a", "b"):
         lira = rows["lira_advantage", name]
         plain = rows["auc_advantage", name]

@@ -41,7 +41,7 @@ def test_steps_by_hand():
 
 
 def measured(
-    cost, variance, benefit, covariance=np.nan, null_error=np.nan, separation=0.0
+    exposure, variance, benefit, covariance=np.nan, null_error=np.nan, separation=0.0
 ):
     """A pooled cost of groups of 10,000 records, and ten splits' benefit."""
     alike = {
@@ -50,12 +50,12 @@ def measured(
         "separation": separation,
     }
     pooled = PooledExposures(
-        value=np.array(cost),
+        value=np.array(exposure),
         standard_error=np.sqrt(variance),
-        n_records=np.full(len(cost), 10_000.0),
-        **{name: np.full(len(cost), value) for name, value in alike.items()},
+        n_records=np.full(len(exposure), 10_000.0),
+        **{name: np.full(len(exposure), value) for name, value in alike.items()},
     )
-    counts = Counts(*np.full((4, 10, len(cost)), 1_250.0))
+    counts = Counts(*np.full((4, 10, len(exposure)), 1_250.0))
     rates = {
         "positive_rate": np.tile(benefit, (10, 1)),
         "pooled": {"paired_gap": pooled},
@@ -77,10 +77,10 @@ def test_each_question_about_a_cost_over_all_models_has_its_own_error(
     Groups: variances .0004 and .0001, and of records alone .0001 each, as far as it is
     not shared; the first is wide enough anyhow.
     """
-    costs = [0.02, 0.05]
+    exposures = [0.02, 0.05]
     rates = [0.5, 0.2]
     one = measured(
-        costs, [0.0004, 0.0001], rates, 0.0, null_error=0.01, separation=separation
+        exposures, [0.0004, 0.0001], rates, 0.0, null_error=0.01, separation=separation
     )
     assert one.exposed is not None
     assert one.memorised_p() == pytest.approx(stats.norm.sf([2.0, 5.0]))
@@ -97,7 +97,7 @@ def test_cross_product_by_hand(covariance):
     received = [
         reference.rate_variance(r, 1 / (1 / 1e4 + 1e-4 / 10)) for r in (0.5, 0.2)
     ]
-    names = ("benefit", "cost", "benefit_variance", "cost_variance")
+    names = ("benefit", "exposure", "benefit_variance", "exposure_variance")
     rows = zip((0.5, 0.2), (0.01, 0.03), received, (0.0004, 0.0009), strict=True)
     sides = [
         dict(zip(names, row, strict=True)) | {"covariance": covariance} for row in rows
@@ -156,7 +156,10 @@ def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
 def two_attacks(first, second, *, variance=1e-5):
     """Evidence of two attacks where rates are equal."""
     return evidence(
-        *(measured(costs, [variance] * 2, [0.4, 0.4]) for costs in (first, second))
+        *(
+            measured(exposures, [variance] * 2, [0.4, 0.4])
+            for exposures in (first, second)
+        )
     )
 
 
@@ -182,7 +185,7 @@ def test_attacks_that_contradict_each_other_and_what_must_be_detected():
     assert found.contradicted.item()
     assert not two_attacks([0.0201, 0.02], [0.02, 0.05]).contradicted.item()
     either = two_attacks([0.0, 0.0], [0.0, 0.05])
-    assert either.resolved.tolist() == [[False, True]]
+    assert either.detected.tolist() == [[False, True]]
     assert either.detected_by[0, 1] == 1
     # A difference beyond chance between two groups of which neither is detected says
     # nothing.
@@ -192,15 +195,17 @@ def test_attacks_that_contradict_each_other_and_what_must_be_detected():
 def test_alarms_are_those_of_the_audit():
     """Families of pairs among pseudo-groups: what each would be told alone."""
     rng = np.random.default_rng(7)
-    costs = rng.normal(0.03, 0.02, 40)
+    exposures = rng.normal(0.03, 0.02, 40)
     rates = rng.uniform(0.2, 0.6, 40)
-    many = measured(costs, np.full(40, 1e-4), rates, 0.0).panel
+    many = measured(exposures, np.full(40, 1e-4), rates, 0.0).panel
     pairs = tuple((2 * k, 2 * k + 1) for k in range(20))
     found = alarms(
-        [many], pairs, Plan(), cost="paired_gap", outcome="benefit", n_families=20
+        [many], pairs, Plan(), attack="paired_gap", outcome="benefit", n_families=20
     )
     for k, pair in enumerate(pairs):
-        own = evidence(measured(costs[[*pair]], np.full(2, 1e-4), rates[[*pair]], 0.0))
+        own = evidence(
+            measured(exposures[[*pair]], np.full(2, 1e-4), rates[[*pair]], 0.0)
+        )
         for name in ("exposures_differ", "benefits_differ", "ratios_differ"):
             assert getattr(found, name)[0, k] == getattr(own, name).item()
         assert found.double_disadvantage[0, k] == (
@@ -208,7 +213,7 @@ def test_alarms_are_those_of_the_audit():
             if own.double_disadvantage.item() < 0
             else pair[own.double_disadvantage.item()]
         )
-        more_exposed = own.resolved[0, int(own.exposure.value.item() > 0)]
+        more_exposed = own.detected[0, int(own.exposure.value.item() > 0)]
         assert more_exposed or not own.exposures_differ.item()
     assert all(part.any() for part in (*found[:3], found.double_disadvantage >= 0))
 
@@ -216,17 +221,17 @@ def test_alarms_are_those_of_the_audit():
 # The most that a cost can be: a limit with the error that the limit itself would have
 
 
-def beyond(cost: float, exposed: Exposed, g: int, z: float) -> float:
+def beyond(exposure: float, exposed: Exposed, g: int, z: float) -> float:
     """How far a cost lies above the value and z of its own errors: one number."""
     value, n, n_test = (
         float(part[g]) for part in (exposed.value, exposed.n, exposed.n_test)
     )
     xs = exposed.per_split[:, g]
-    people = reference.rate_variance(cost, n)
-    wrong = [reference.rate_variance(c, n_test) for c in (cost, value)]
+    people = reference.rate_variance(exposure, n)
+    wrong = [reference.rate_variance(c, n_test) for c in (exposure, value)]
     one = exposed.one_split[g] + max(0.0, wrong[0] - wrong[1])
-    variance = reference.cost_variance(xs.tolist(), one, people)
-    return cost - max(value, 0.0) - z * np.sqrt(variance)
+    variance = reference.exposure_variance(xs.tolist(), one, people)
+    return exposure - max(value, 0.0) - z * np.sqrt(variance)
 
 
 @pytest.mark.parametrize("n_splits", [1, 5])

@@ -13,7 +13,7 @@ from pcer.measuring.exact import (
     Dispersion,
     Strata,
     dispersion,
-    hidden_cost_limit,
+    hidden_exposure_limit,
     memorised,
 )
 from pcer.metrics import Counts
@@ -124,13 +124,13 @@ def test_where_nothing_can_vary_nothing_is_resolved_but_a_limit_holds():
     """
     everybody_right = one_group([(100, 70, 100, 70)])
     assert np.isnan(memorised(everybody_right).p_value[0])
-    assert np.isnan(hidden_cost_limit(one_group([(100, 70, 99, 70)]))[0])
+    assert np.isnan(hidden_exposure_limit(one_group([(100, 70, 99, 70)]))[0])
     parts = np.array([[60, 42, 60, 42], [40, 28, 0, 0]], dtype=float)
     constant = Strata(*(parts[:, k, None, None] for k in range(4)))
     for hidden in (everybody_right, constant):
-        assert hidden_cost_limit(hidden)[0] == pytest.approx(1 - 0.05 ** (1 / 30))
+        assert hidden_exposure_limit(hidden)[0] == pytest.approx(1 - 0.05 ** (1 / 30))
     for row in ((50, 50, 40, 40), (50, 0, 40, 0), (0, 0, 0, 0)):
-        assert hidden_cost_limit(one_group([row])).tolist() == [1.0]
+        assert hidden_exposure_limit(one_group([row])).tolist() == [1.0]
 
 
 # Spread over splits
@@ -163,11 +163,11 @@ def test_splits_by_person_contradict_records(rng):
 
 def test_models_that_memorise_unequally_much_contradict_nothing(rng):
     """Each split's model has a cost of its own between .02 and .18."""
-    costs = np.linspace(0.02, 0.18, 12)
+    exposures = np.linspace(0.02, 0.18, 12)
     people = draw_people(certain(0.0), [5_000], 1, rng)
     models = [
-        Population(**{**vars(certain(0.0)), "right_in": [1, cost / 0.3] * 2})
-        for cost in costs
+        Population(**{**vars(certain(0.0)), "right_in": [1, exposure / 0.3] * 2})
+        for exposure in exposures
     ]
     made = [drawn(model, 5_000, 1, 1, rng, people) for model in models]
     together = Strata(

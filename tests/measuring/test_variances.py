@@ -35,15 +35,15 @@ def array(value: float) -> np.ndarray:
 
 
 @given(st.floats(-0.5, 1), sizes)
-def test_people_parts_are_the_designs_with_four_people_more(cost, n):
-    expected = reference.rate_variance(cost, n)
-    assert variances.rate_variance(array(cost), array(n)) == pytest.approx(
+def test_people_parts_are_the_designs_with_four_people_more(exposure, n):
+    expected = reference.rate_variance(exposure, n)
+    assert variances.rate_variance(array(exposure), array(n)) == pytest.approx(
         [expected], rel=1e-12
     )
     for scale, value, part in (
-        (attack_kinds.ACCURACY, cost, expected),
-        (attack_kinds.AUC, cost / 2, expected),
-        (attack_kinds.BALANCED, cost / 2, expected / 4),
+        (attack_kinds.ACCURACY, exposure, expected),
+        (attack_kinds.AUC, exposure / 2, expected),
+        (attack_kinds.BALANCED, exposure / 2, expected / 4),
     ):
         assert PEOPLE_PARTS[scale](array(value), array(n)) == pytest.approx(
             [part], rel=1e-9
@@ -59,8 +59,8 @@ def test_people_parts_are_the_designs_with_four_people_more(cost, n):
 )
 def test_variances_over_splits_are_their_slow_twins(xs, rate, people, n, share):
     parts = {"one_split": array(rate), "people": array(people)}
-    expected = reference.cost_variance(xs, rate, people)
-    ours = variances.cost_variance(np.array(xs)[:, None], **parts)
+    expected = reference.exposure_variance(xs, rate, people)
+    ours = variances.exposure_variance(np.array(xs)[:, None], **parts)
     assert ours == pytest.approx([expected], rel=1e-9, abs=1e-12)
     seen = {"n": array(n), "n_test": array(share * n), "n_splits": len(xs)}
     effective = 1 / (1 / n + (1 / (share * n) - 1 / n) / len(xs))
@@ -70,9 +70,9 @@ def test_variances_over_splits_are_their_slow_twins(xs, rate, people, n, share):
     )
 
 
-spreads = dict.fromkeys(("benefit", "benefit_variance", "cost_variance"), rates)
+spreads = dict.fromkeys(("benefit", "benefit_variance", "exposure_variance"), rates)
 side = st.fixed_dictionaries(
-    {**spreads, "cost": st.floats(-0.3, 1), "covariance": st.floats(-0.5, 0.5)}
+    {**spreads, "exposure": st.floats(-0.3, 1), "covariance": st.floats(-0.5, 0.5)}
 )
 
 
@@ -88,7 +88,7 @@ def test_cross_variance_is_gradient_through_covariance(first, second):
 
     expected = reference.cross_variance(first, second)
     assert ours(first, second) == pytest.approx([expected], rel=1e-9, abs=1e-9)
-    most = np.sqrt(first["benefit_variance"] * first["cost_variance"])
+    most = np.sqrt(first["benefit_variance"] * first["exposure_variance"])
     worst = max(
         reference.cross_variance({**first, "covariance": sign * most}, second)
         for sign in (-1, 1)
@@ -103,7 +103,7 @@ def test_spreads_pooled_costs_and_limits_by_hand():
     for xs, expected in (([7.0], 1.0), ([0.0, 0.0], 1.0), ([0.0, 4.0], 4.5)):
         spread = variances.at_least_spread(closed, np.array(xs)[:, None], people)
         assert spread.tolist() == [expected]
-    pooled = variances.pooled_cost(
+    pooled = variances.weighted_exposure(
         np.array([[0.1], [-0.05]]), np.array([[100.0], [300.0]])
     )
     assert pooled == pytest.approx([-0.0125])
@@ -112,7 +112,7 @@ def test_spreads_pooled_costs_and_limits_by_hand():
         (-0.05, pooled, 0.0),
         (0.1, 0.3, 0.3),
     ):
-        assert variances.cost_in_tests(array(own), np.ravel(together)).tolist() == [
+        assert variances.exposure_in_tests(array(own), np.ravel(together)).tolist() == [
             expected
         ]
     assert variances.bonferroni_z() == pytest.approx(stats.norm.ppf(0.95))
@@ -154,11 +154,11 @@ def test_people_alone_cause_no_lower_covariance(rng):
     out = np.array(population.right_out)
     into = np.array(population.right_in)
     benefit = people @ np.where(population.label, out, 1 - out) / 500
-    cost = people @ (into - out) / 500
+    exposure = people @ (into - out) / 500
     rate = array(population.benefit)
-    planted = array(population.cost)
+    planted = array(population.exposure)
     bound = variances.people_covariance(rate, planted, array(500.0))
-    assert np.cov(benefit, cost)[0, 1] == pytest.approx(bound[0], rel=0.05)
+    assert np.cov(benefit, exposure)[0, 1] == pytest.approx(bound[0], rel=0.05)
 
 
 CORNERS = {
@@ -182,7 +182,7 @@ def test_intervals_of_costs_cover(population, size, n_splits, rng):
     people = worlds.draw_people(population, [size], 4_000, rng)
     tables = worlds.draw_tables(population, people, n_splits=n_splits, rng=rng)
     found = worlds.measured(tables).exposed
-    held = np.abs(found.value - population.cost) <= 1.96 * np.sqrt(found.variance)
+    held = np.abs(found.value - population.exposure) <= 1.96 * np.sqrt(found.variance)
     assert held.mean() >= 0.93 - 4 * np.sqrt(0.93 * 0.07 / 4_000)
 
 

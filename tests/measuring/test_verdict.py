@@ -6,10 +6,10 @@ import pcer
 from pcer.auditing.record import Audit, strongest
 from pcer.auditing.sentences.headline import badge
 from pcer.measuring.plan import (
-    BUDGET_VERDICTS,
     GRID_VERDICTS,
     GUARDED,
     RENAMED,
+    SETTING_VERDICTS,
     Verdict,
 )
 
@@ -24,27 +24,31 @@ def test_every_list_of_verdicts_is_the_one_list():
     """A disparity is read without a label only where an exposure was seen."""
     page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     tree = Audit.file_schema()
-    words = ", ".join(verdict.words for verdict in BUDGET_VERDICTS)
+    words = ", ".join(verdict.words for verdict in SETTING_VERDICTS)
     assert f"in the order *{words}*" in page
-    assert tree["properties"]["verdict"]["enum"] == list(BUDGET_VERDICTS)
+    assert tree["properties"]["verdict"]["enum"] == list(SETTING_VERDICTS)
     grid = tree["$defs"]["Algorithm1"]["properties"]["verdict"]["anyOf"][0]["enum"]
     assert grid == list(GRID_VERDICTS)
-    assert [verdict.severity for verdict in BUDGET_VERDICTS] == COLOURS
-    assert [verdict.is_alarm for verdict in BUDGET_VERDICTS] == [True] * 3 + [False] * 5
-    assert set(RENAMED.values()) < set(GUARDED) == {*BUDGET_VERDICTS, *FLAGS}
+    assert [verdict.severity for verdict in SETTING_VERDICTS] == COLOURS
+    assert [verdict.is_alarm for verdict in SETTING_VERDICTS] == [True] * 3 + [
+        False
+    ] * 5
+    assert set(RENAMED.values()) < set(GUARDED) == {*SETTING_VERDICTS, *FLAGS}
 
 
 def test_the_strongest_stands_and_equality_is_what_all_must_have():
     equal = Verdict.EQUAL_WITHIN_MARGIN
-    for k, verdict in enumerate(BUDGET_VERDICTS):
+    for k, verdict in enumerate(SETTING_VERDICTS):
         assert strongest([equal, verdict, equal]) is verdict
-        assert verdict is equal or strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
+        assert verdict is equal or strongest(reversed(SETTING_VERDICTS[k:])) is verdict
 
 
 def test_every_verdict_has_its_words_everywhere():
     release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
     found = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
-    for verdict in BUDGET_VERDICTS:
-        budgets = [one.model_copy(update={"verdict": verdict}) for one in found.budgets]
-        audit = found.model_copy(update={"verdict": verdict, "budgets": budgets})
-        assert len({badge(audit, setting) for setting in audit.budgets}) == 1
+    for verdict in SETTING_VERDICTS:
+        settings = [
+            one.model_copy(update={"verdict": verdict}) for one in found.settings
+        ]
+        audit = found.model_copy(update={"verdict": verdict, "settings": settings})
+        assert len({badge(audit, setting) for setting in audit.settings}) == 1

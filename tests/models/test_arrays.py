@@ -328,11 +328,11 @@ def test_answers_alone_give_the_paired_gap(few_permutations):
     table = sweep()
     answers = (table["score"] >= 0.5).astype(int)
     made = swept(table, y_score=None, y_pred=answers)
-    assert {row.proxy for row in made.pooled_exposure} == {"paired_gap"}
+    assert {row.attack for row in made.pooled_exposure} == {"paired_gap"}
     scores = {
         row.group: row
         for row in swept(table).pooled_exposure
-        if row.proxy == "paired_gap"
+        if row.attack == "paired_gap"
     }
     for row in made.pooled_exposure:
         measured = scores[
@@ -341,8 +341,8 @@ def test_answers_alone_give_the_paired_gap(few_permutations):
         assert row.model_copy(update={"separation": measured}) == scores[row.group]
     assert "y_score" in made.not_computed["paired_confidence"]
     assert pcer.audit(
-        made, pcer.Plan(cost="paired_gap", resamples=10, null_draws=10)
-    ).budgets
+        made, pcer.Plan(attack="paired_gap", resamples=10, null_draws=10)
+    ).settings
 
 
 def test_costs_follow_the_threshold_that_the_counts_have(few_permutations):
@@ -358,7 +358,7 @@ def test_costs_follow_the_threshold_that_the_counts_have(few_permutations):
         if sex[r] == "f" and 0 < own.sum() < 9
     ]
     (row,) = (
-        r for r in found.pooled_exposure if (r.group, r.proxy) == ("f", "paired_gap")
+        r for r in found.pooled_exposure if (r.group, r.attack) == ("f", "paired_gap")
     )
     assert row.value == pytest.approx(np.mean(gaps), abs=1e-12)
 
@@ -396,18 +396,20 @@ def test_somebody_elses_score_keeps_its_name(few_permutations):
     table = sweep(3)
     own = np.where(table["id"] == "p0", np.nan, np.arange(len(table)) % 17)
     found = swept(table, membership_score=pd.Series(own, name="Their_Attack"))
-    pooled = {row.proxy for row in found.pooled_exposure}
+    pooled = {row.attack for row in found.pooled_exposure}
     assert {"auc_advantage", "attack_advantage"} < pooled
-    assert {row.proxy for row in found.placebo} == {*pooled, "overfitting_gap"}
+    assert {row.attack for row in found.placebo} == {*pooled, "overfitting_gap"}
     name = "Their_Attack_auc_advantage"
     exposure = [one.exposure[name] for one in found.runs[0].groups.values()]
-    audit = pcer.audit(found, cost="their attack")
-    assert audit.cost == pcer.audit(found).cost == name  # the strongest advantage here
+    audit = pcer.audit(found, attack="their attack")
+    assert (
+        audit.attack == pcer.audit(found).attack == name
+    )  # the strongest advantage here
     assert "Exposure: Their Attack (coin: 50)" in str(audit)
     assert "Their Attack" in audit._repr_html_()
     ours = swept(table, membership_score={"auc_advantage": own})
-    theirs = [row.value for row in found.pooled_exposure if row.proxy == name]
-    taken = [row.value for row in ours.pooled_exposure if row.proxy == "auc_advantage"]
+    theirs = [row.value for row in found.pooled_exposure if row.attack == name]
+    taken = [row.value for row in ours.pooled_exposure if row.attack == "auc_advantage"]
     assert taken == theirs  # in place of our attack of that name
     unnamed = swept(table, membership_score=own).runs[0].groups.values()
     assert all("membership_score_auc_advantage" in one.exposure for one in unnamed)

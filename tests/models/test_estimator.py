@@ -86,10 +86,10 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
     )
     coins, _ = draw_coins([scores])
     (wanted,) = attack_models([scores], [coins])
-    carried = {(row.group, row.proxy): row for row in found.pooled_exposure}
+    carried = {(row.group, row.attack): row for row in found.pooled_exposure}
     assert len(carried) == len(wanted.rows) == 14
     for row in wanted.rows:
-        ours = carried[row.group, row.proxy]
+        ours = carried[row.group, row.attack]
         assert ours.value == pytest.approx(row.value, abs=1e-12)
         assert ours.standard_error == pytest.approx(row.standard_error, abs=1e-12)
     assert found.not_computed == {}
@@ -112,14 +112,14 @@ def test_three_lines_from_a_pipeline_to_a_planted_memorisation():
         outcome="harm",
         progress=False,
     )
-    found = pcer.audit(made, pcer.Plan(cost="paired_confidence")).budgets[0]
-    assert found.groups["f"].resolved
-    assert found.groups["f"].cost.value > 0.3
+    found = pcer.audit(made, pcer.Plan(attack="paired_confidence")).settings[0]
+    assert found.groups["f"].detected
+    assert found.groups["f"].exposure.value > 0.3
     assert found.pairs[0].exposure.group == "f"
 
 
 def proxies(made):
-    return {row.proxy for row in made.pooled_exposure}
+    return {row.attack for row in made.pooled_exposure}
 
 
 def test_without_probabilities_there_are_paired_gaps_alone():
@@ -134,7 +134,7 @@ def test_without_probabilities_there_are_paired_gaps_alone():
     assert found.runs[0].groups["f"].exposure == {}
     for model in (SVC(), LinearSVC()):
         assert proxies(release(model, n_splits=2)) == {"paired_gap"}
-    for n_splits in (1, 3):  # the release says which costs need more
+    for n_splits in (1, 3):  # the release says which attacks need more
         found = release(GaussianNB(), n_splits=n_splits)
         assert str(n_splits) in found.not_computed["lira_advantage"]
         assert ("paired_gap" in found.not_computed) == (n_splits == 1)

@@ -122,7 +122,7 @@ def fitting(made: Release, exact: Release, run: int, name: str) -> np.ndarray:
             coarse += [tables.train.n, tables.test.n]
     least = min(coarse) * len(models)
     for row in made.pooled_exposure:
-        if (row.group, row.proxy) == (name, AUC):
+        if (row.group, row.attack) == (name, AUC):
             fits &= (
                 np.abs((value + others) / len(models) - row.value) <= 0.5 / least + 1e-9
             )
@@ -170,7 +170,7 @@ def test_lira_of_one_model_says_nothing_of_the_coarse_tables_of_others():
     assert 0 < made.disclosure.n_coarse_tables < 16
     by_shadows = {name for name, one in ATTACK_KINDS.items() if one.is_calibrated}
     assert attacks_of_one_model(exact) - attacks_of_one_model(made) == by_shadows
-    assert by_shadows <= {row.proxy for row in made.pooled_exposure}
+    assert by_shadows <= {row.attack for row in made.pooled_exposure}
 
 
 def attacks_of_one_model(made: Release) -> set[str]:
@@ -192,14 +192,16 @@ def test_rounded_exposures_are_audited_and_nothing_gets_sharper():
             assert getattr(row, error) >= getattr(own, error) + 2 * abs(
                 row.value - own.value
             )
-    for cost in ("auc_advantage", "paired_gap"):
-        plan = pcer.Plan(cost=cost, resamples=2, null_draws=2)
-        before, after = (pcer.audit(x, plan).budgets[0] for x in (exact, made))
+    for attack in ("auc_advantage", "paired_gap"):
+        plan = pcer.Plan(attack=attack, resamples=2, null_draws=2)
+        before, after = (pcer.audit(x, plan).settings[0] for x in (exact, made))
         for name, wide in after.groups.items():
             narrow = before.groups[name]
-            assert wide.resolved
+            assert wide.detected
             assert wide.p_value >= narrow.p_value
-            assert wide.cost.upper_bound >= narrow.cost.upper_bound
+            assert wide.exposure.upper_bound >= narrow.exposure.upper_bound
         assert after.pairs[0].exposure.p_value >= before.pairs[0].exposure.p_value
-    gap = pcer.audit(made, pcer.Plan(cost="overfitting_gap", resamples=2, null_draws=2))
+    gap = pcer.audit(
+        made, pcer.Plan(attack="overfitting_gap", resamples=2, null_draws=2)
+    )
     assert gap.verdict == "insufficient_data"

@@ -59,7 +59,7 @@ def test_the_attack_is_the_slow_one(drawn, release):
         own, usual = (own, usual) if positive else (1 - own, 1 - usual)
         score.append(math.log(own / (1 - own)) - math.log(usual / (1 - usual)))
     rows = {
-        x.group: x for x in release.pooled_exposure if x.proxy == "reference_advantage"
+        x.group: x for x in release.pooled_exposure if x.attack == "reference_advantage"
     }
     for g, name in enumerate(GROUPS):
         chosen = drawn.group == g
@@ -79,21 +79,21 @@ def test_the_attack_is_the_slow_one(drawn, release):
 
 def test_an_audit_rests_on_it_and_says_so(release):
     audit = pcer.audit(release)
-    assert audit.cost == "reference_advantage"
+    assert audit.attack == "reference_advantage"
     assert "reference attack, the file's strongest attack" in audit.choice
-    women = audit.budgets[0].groups["women"]
-    assert women.resolved
+    women = audit.settings[0].groups["women"]
+    assert women.detected
     rows = [
-        one for one in release.pooled_exposure if one.proxy == "reference_advantage"
+        one for one in release.pooled_exposure if one.attack == "reference_advantage"
     ]
     exposures = np.array([row.value for row in rows])
     errors = np.array([row.null_error for row in rows])
     p = holm(upper_p(exposures, errors))
-    found = [audit.budgets[0].groups[one.group].p_value for one in rows]
+    found = [audit.settings[0].groups[one.group].p_value for one in rows]
     assert found == pytest.approx(p, abs=1e-11)
-    assert any(one.proxy == "reference_advantage" for one in release.placebo)
+    assert any(one.attack == "reference_advantage" for one in release.placebo)
     assert any("4 reference models" in note for note in release.subject.notes)
-    assert pcer.audit(release, cost="auc_advantage").choice.endswith(
+    assert pcer.audit(release, attack="auc_advantage").choice.endswith(
         "as the plan says."
     )
 
@@ -109,7 +109,7 @@ def test_frames_dicts_arrays_and_several_models_give_the_same(
     alone = release_of(drawn, reference=drawn.reference[:, 0])
     assert any("one reference model" in note for note in alone.subject.notes)
     plain = release_of(drawn, reference=None, record_id=np.arange(n))
-    assert "reference_advantage" not in {row.proxy for row in plain.pooled_exposure}
+    assert "reference_advantage" not in {row.attack for row in plain.pooled_exposure}
     assert not any("reference" in note for note in plain.subject.notes)
     twice = release_of(
         type(drawn)(*(np.concatenate([part, part]) for part in drawn)),

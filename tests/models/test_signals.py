@@ -18,8 +18,8 @@ from tests.worlds.signals import signals_release as release
 QUICK = pcer.Plan(resamples=50, null_draws=50)
 
 
-def values(made, proxy="reference_advantage"):
-    return {row.group: row for row in made.pooled_exposure if row.proxy == proxy}
+def values(made, attack="reference_advantage"):
+    return {row.group: row for row in made.pooled_exposure if row.attack == attack}
 
 
 def test_exposure_is_the_auc_beyond_the_references_whatever_form_they_have():
@@ -100,7 +100,7 @@ def test_people_in_both_parts_are_clustered_and_records_counted():
     assert made.training.unit_of_split is None
     assert sum(own.train.n for own in made.runs[0].groups.values()) == 300
     assert (
-        pcer.audit(made, QUICK).budgets[0].pairs[0].exposure.answer == "none_detected"
+        pcer.audit(made, QUICK).settings[0].pairs[0].exposure.answer == "none_detected"
     )
 
 
@@ -138,7 +138,7 @@ def test_exposure_alone_goes_through_every_output(n_people, tmp_path):
     path = tmp_path / "tuned.release.json"
     release(draw(5, planted=1.5, n_people=n_people)).save(path)
     found = pcer.audit(path, QUICK)
-    pair = found.budgets[0].pairs[0]
+    pair = found.settings[0].pairs[0]
     assert (pair.exposure.group, pair.outcomes.answer) == ("Welsh", "not_given")
     assert found.verdict == "exposure_differs"
     assert found.plot()._repr_svg_().startswith("<svg")
@@ -149,7 +149,7 @@ def test_exposure_alone_goes_through_every_output(n_people, tmp_path):
         found.paper()._repr_html_(),
     ):
         assert "Welsh" in text
-    for what in ("groups", "pairs", "settings", "costs"):
+    for what in ("groups", "pairs", "settings", "attacks"):
         assert len(found.to_frame(what, full=True))
     places = {
         name: tmp_path / f"out.{name}"
@@ -178,10 +178,10 @@ def test_exposure_alone_goes_through_every_output(n_people, tmp_path):
         passed(*arguments)
     policy = tmp_path / "pcer.toml"
     policy.write_text(
-        'strict = true\nrequired_costs = ["Reference attack"]\nmin_splits = 1\n'
+        'strict = true\nrequired_attacks = ["Reference attack"]\nmin_splits = 1\n'
     )
     passed("audit", str(path), "--policy", str(policy))
-    passed("plan", str(path), "--cost", "reference")
+    passed("plan", str(path), "--attack", "reference")
     passed("compare", str(path), str(path))
 
 
@@ -204,7 +204,7 @@ def test_a_memorised_group_is_found_as_by_the_reference_attack():
         assert row.value == pytest.approx(same.value, abs=1e-9)
         assert row.standard_error == pytest.approx(same.standard_error, rel=1e-6)
         assert row.null_error == pytest.approx(same.null_error, rel=1e-6)
-    pair = pcer.audit(release(drawn), QUICK).budgets[0].pairs[0]
+    pair = pcer.audit(release(drawn), QUICK).settings[0].pairs[0]
     assert (pair.exposure.answer, pair.exposure.group) == ("differs", "Welsh")
 
 
@@ -220,6 +220,6 @@ def test_nulls_alarm_rarely_and_a_memorised_group_is_found(n_people):
         pcer.audit(release(draw(k, n_people=n_people, planted=1.0)), QUICK)
         for k in range(9)
     ]
-    assert [each.budgets[0].pairs[0].exposure.group for each in planted] == [
+    assert [each.settings[0].pairs[0].exposure.group for each in planted] == [
         "Welsh"
     ] * 9

@@ -79,10 +79,10 @@ def test_the_splits_are_the_splitters_own():
 
 def test_one_set_of_folds_has_paired_costs_but_no_shadow_models():
     found = release(GaussianNB(), cv=folds.KFold(9, shuffle=True), public_data=True)
-    assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
+    assert "paired_confidence" in {row.attack for row in found.pooled_exposure}
     assert "enough others held out" in found.not_computed["lira_advantage"]
     twice = release(GaussianNB(), cv=folds.RepeatedKFold(n_splits=5, n_repeats=3))
-    assert "lira_advantage" in {row.proxy for row in twice.pooled_exposure}
+    assert "lira_advantage" in {row.attack for row in twice.pooled_exposure}
 
 
 PEOPLE = np.arange(600) // 3
@@ -109,8 +109,10 @@ def test_splits_of_people(cv):
         assert found.training.effective_units[name] == pytest.approx(kish(sizes))
 
 
-def groups_of(made, cost):
-    return pcer.audit(made, QUICK.model_copy(update={"cost": cost})).budgets[0].groups
+def groups_of(made, attack):
+    return (
+        pcer.audit(made, QUICK.model_copy(update={"attack": attack})).settings[0].groups
+    )
 
 
 def test_copies_of_a_record_add_nothing_to_what_is_known():
@@ -125,16 +127,18 @@ def test_copies_of_a_record_add_nothing_to_what_is_known():
     single = release(model, once, person_id=np.arange(300), **options)
     several = release(model, thrice, person_id=np.repeat(np.arange(300), 3), **options)
     assert single.training.effective_units == several.training.effective_units
-    for cost in ("overfitting_gap", "paired_confidence"):
-        one, many = (groups_of(made, cost) for made in (single, several))
+    for attack in ("overfitting_gap", "paired_confidence"):
+        one, many = (groups_of(made, attack) for made in (single, several))
         for name in ("f", "m"):
-            assert many[name].cost.value == pytest.approx(
-                one[name].cost.value, abs=1e-9
+            assert many[name].exposure.value == pytest.approx(
+                one[name].exposure.value, abs=1e-9
             )
             # what copies share looks like luck of the models too, and is added, not
             # lost
-            ratio = many[name].cost.standard_error / one[name].cost.standard_error
-            assert 0.97 < ratio < 2, cost
+            ratio = (
+                many[name].exposure.standard_error / one[name].exposure.standard_error
+            )
+            assert 0.97 < ratio < 2, attack
 
 
 def test_splitters_that_cannot_be_used_get_one_sentence():
@@ -172,7 +176,7 @@ NULLS = {
     "repeated folds": (folds.RepeatedKFold(n_splits=4, n_repeats=2), None),
     "folds of people": (folds.GroupKFold(4, shuffle=True), PEOPLE[:240]),
 }
-COSTS = ("overfitting_gap", "paired_gap", "paired_confidence")
+ATTACKS = ("overfitting_gap", "paired_gap", "paired_confidence")
 
 
 @pytest.mark.slow
@@ -180,15 +184,15 @@ COSTS = ("overfitting_gap", "paired_gap", "paired_confidence")
 def test_nothing_is_found_where_nothing_can_be(kind):
     """Chance exceeds so many alarms at a level of 5 % in one of 1,000 tests at most."""
     cv, person_id = NULLS[kind]
-    alarms = dict.fromkeys(COSTS, 0)
+    alarms = dict.fromkeys(ATTACKS, 0)
     for seed in range(60):
         data = world(240, seed=seed)
         if person_id is not None:  # a person's records are alike, so that clumps matter
             data = tuple(one[person_id] for one in data)
         options = {"cv": cv, "person_id": person_id, "n_splits": 8, "public_data": True}
         made = release(Ignorant(), data, random_state=seed, **options)
-        for cost in COSTS:
-            alarms[cost] += any(
-                group.resolved for group in groups_of(made, cost).values()
+        for attack in ATTACKS:
+            alarms[attack] += any(
+                group.detected for group in groups_of(made, attack).values()
             )
     assert max(alarms.values()) <= binom.ppf(0.999, 60, 0.05), alarms

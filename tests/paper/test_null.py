@@ -35,7 +35,7 @@ def test_what_is_counted_is_what_whole_audits_say():
         alarm = alarms.put_to(drawn, PLAN)
         audit = pcer.audit(drawn.release(), PLAN)
         said = set()
-        for setting in audit.budgets:
+        for setting in audit.settings:
             for pair in setting.pairs:
                 said |= set(pair.statements)
         alarmed = {what for what, is_raised in alarm._asdict().items() if is_raised}
@@ -46,17 +46,19 @@ def test_what_is_counted_is_what_whole_audits_say():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("cost", "n_splits", "n", "least"), [(0.03, 1, 200, 0.8), (0.005, 50, 20, 0.7)]
+    ("exposure", "n_splits", "n", "least"), [(0.03, 1, 200, 0.8), (0.005, 50, 20, 0.7)]
 )
-def test_a_memorising_group_is_resolved_as_by_the_exact_test(cost, n_splits, n, least):
+def test_a_memorising_group_is_resolved_as_by_the_exact_test(
+    exposure, n_splits, n, least
+):
     rng = np.random.default_rng(22)
-    resolved = []
+    detected = []
     for _ in range(n):
-        drawn = draw_null(alarms.planted(cost, n_splits, 1), rng)
-        found = alarms.evidence_of(drawn, PLAN).resolved
-        assert (found == alarms.exact_resolved(drawn)).all()
-        resolved.append(found[0, 0])
-    assert np.mean(resolved) >= least
+        drawn = draw_null(alarms.planted(exposure, n_splits, 1), rng)
+        found = alarms.evidence_of(drawn, PLAN).detected
+        assert (found == alarms.exact_detected(drawn)).all()
+        detected.append(found[0, 0])
+    assert np.mean(detected) >= least
 
 
 TRUE_WORDS = ("random", "by label", "by both")

@@ -61,10 +61,12 @@ def mean_of(release, epsilon, group, value):
     )
 
 
-def mean_disparity(release, epsilon, cost):
+def mean_disparity(release, epsilon, exposure):
     def ratio(tables):
         return (
-            (tables.test.tp + tables.test.fp) / tables.test.n / max(cost(tables), 1e-3)
+            (tables.test.tp + tables.test.fp)
+            / tables.test.n
+            / max(exposure(tables), 1e-3)
         )
 
     first, second = (
@@ -75,18 +77,18 @@ def mean_disparity(release, epsilon, cost):
 
 def test_against_loops(exposed, audited):
     row, pooled = agreement(audited)
-    assert (row.proxy, pooled.proxy) == ("attack_advantage", "paired_gap")
+    assert (row.attack, pooled.attack) == ("attack_advantage", "paired_gap")
     cells = list(itertools.product(BUDGETS, exposed.subject.groups))
     gaps = np.array([mean_of(exposed, e, g, accuracy_gap) for e, g in cells])
-    costs = np.array([mean_of(exposed, e, g, advantage) for e, g in cells])
-    assert row.correlation == pytest.approx(np.corrcoef(gaps, costs)[0, 1])
+    exposures = np.array([mean_of(exposed, e, g, advantage) for e, g in cells])
+    assert row.correlation == pytest.approx(np.corrcoef(gaps, exposures)[0, 1])
     ours = np.array([mean_disparity(exposed, e, accuracy_gap) for e in BUDGETS])
     theirs = np.array([mean_disparity(exposed, e, advantage) for e in BUDGETS])
     assert row.n_settings == 4
     assert row.n_same_sign == (ours * theirs > 0).sum()
     assert row.n_larger_disparity == (np.abs(theirs) >= np.abs(ours)).sum()
     assert row.disparity_correlation == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
-    assert row.exceeding[::2] == ((costs > gaps).sum(), 8)
+    assert row.exceeding[::2] == ((exposures > gaps).sum(), 8)
     # A pooled attack has no disparity over seeds, and is no advantage.
     assert pooled.n_settings == pooled.n_same_sign == pooled.n_larger_disparity == 0
     assert pooled.disparity_correlation is pooled.exceeding is None
@@ -99,7 +101,7 @@ def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_to
     row, alone = (agreement(one)[0] for one in (pcer.audit(both, QUICK), audited))
     assert (row.n_settings, row.n_same_sign) == (alone.n_settings, alone.n_same_sign)
     assert row.disparity_correlation == alone.disparity_correlation
-    (pair,) = pcer.audit(both, QUICK, cost="attack_advantage").budgets[0].pairs
+    (pair,) = pcer.audit(both, QUICK, attack="attack_advantage").settings[0].pairs
     assert pair.pcer_disparity.mean == pytest.approx(
         mean_disparity(both, 0.5, advantage)
     )
@@ -111,7 +113,7 @@ def test_neither_the_audits_cost_nor_the_order_of_groups_changes_a_count(
 ):
     assert agreement(pcer.audit(unexposed, QUICK)) == []
     plain = agreement(audited)
-    assert plain == agreement(pcer.audit(exposed, QUICK, cost="overfitting_gap"))
+    assert plain == agreement(pcer.audit(exposed, QUICK, attack="overfitting_gap"))
     subject = exposed.subject.model_copy(
         update={"groups": exposed.subject.groups[::-1]}
     )

@@ -57,22 +57,22 @@ def test_what_the_docs_say_of_a_cost_is_what_its_row_says():
     }
     assert lines.keys() & ATTACK_KINDS.keys()
     for name in lines.keys() & ATTACK_KINDS.keys():
-        proxy = ATTACK_KINDS[name]
+        kind = ATTACK_KINDS[name]
         (found, scale, *_) = lines[name].split(" | ")
-        assert found.split(", ")[0] == places.get(proxy.basis, "per model")
-        assert scale == proxy.scale.unit.replace("1/2", "½")
+        assert found.split(", ")[0] == places.get(kind.basis, "per model")
+        assert scale == kind.scale.unit.replace("1/2", "½")
 
 
 def test_a_name_means_nothing_by_its_ending():
-    """Somebody else's cost is told in general words, whatever it is called."""
-    told = audited("their_advantage", cost="their_advantage").account[1]
+    """Somebody else's attack is told in general words, whatever it is called."""
+    told = audited("their_advantage", attack="their_advantage").account[1]
     assert (
         "Exposure measured by their advantage is 25 (g0) and 25 (g1) hundredths" in told
     )
     assert [row.exceeding for row in agreement(audited("their_advantage"))] == [None]
-    ours = agreement(audited("auc_advantage", cost="overfitting_gap"))
+    ours = agreement(audited("auc_advantage", attack="overfitting_gap"))
     assert [row.exceeding[0] for row in ours] == [2]
-    unseen = audited("their_attack", error=10.0, cost="their_attack")
+    unseen = audited("their_attack", error=10.0, attack="their_attack")
     assert unseen.verdict is pcer.Verdict.NONE_DETECTED
     assert re.search(
         r"exposure is at most \d+ hundredths in any group", unseen.account[1]
@@ -83,6 +83,6 @@ def test_a_cost_that_is_not_there_says_what_it_needs():
     with pytest.raises(
         PlanError, match="lira_advantage needs every record's score by at least 8"
     ):
-        audited("their_attack", cost="lira_advantage")
+        audited("their_attack", attack="lira_advantage")
     with pytest.raises(PlanError, match=r"overfitting_gap, their_attack\.$"):
-        audited("their_attack", cost="another")
+        audited("their_attack", attack="another")

@@ -62,7 +62,7 @@ def test_everything_the_format_has_can_be_written(tmp_path):
     more = {"dp_delta": 1e-5, "data_digest": "sha256:12", "source": ("abc", True)}
     facts = replace(FACTS, **said, **about, **more, notes=["First."])
     exposure = Exposure(value=0.1, standard_error=0.05, n_members=10, n_nonmembers=26)
-    row = PooledExposure(epsilon=1.0, group="m", proxy="paired_gap", value=0.2)
+    row = PooledExposure(epsilon=1.0, group="m", attack="paired_gap", value=0.2)
     other = CountedRun(key=RunKey(None, 3, "s"), cells=CELL_COUNTS)
     private = replace(
         other,

@@ -174,14 +174,14 @@ def test_the_bytes_depend_on_nothing_but_the_content(plain_release):
 )
 def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
     """The bytes are those of another name, but for the name."""
-    row = {"epsilon": 1.0, "group": "Other", "proxy": "a proxy", "value": 0.1}
+    row = {"epsilon": 1.0, "group": "Other", "attack": "an attack", "value": 0.1}
     for run in plain_release["runs"]:
-        run["epsilon_by_accountant"] = {"a proxy": 0.5}
-        run["groups"]["Other"]["exposure"] = {"a proxy": {"value": 0}}
+        run["epsilon_by_accountant"] = {"an attack": 0.5}
+        run["groups"]["Other"]["exposure"] = {"an attack": {"value": 0}}
     neutral = json.dumps({**plain_release, "pooled_exposure": [row]})
 
     def named(text: str) -> str:
-        return text.replace('"Other"', f'"{name}"').replace('"a proxy"', f'"{name}"')
+        return text.replace('"Other"', f'"{name}"').replace('"an attack"', f'"{name}"')
 
     before, after = (
         parse_release(json.loads(t), file="x") for t in (neutral, named(neutral))
@@ -203,7 +203,7 @@ def test_the_schema_is_published_and_accepts_what_we_do(plain_release):
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    return {"epsilon": 1.0, "group": "Other", "proxy": "p", "value": 0, **changes}
+    return {"epsilon": 1.0, "group": "Other", "attack": "p", "value": 0, **changes}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def row(**changes: Any) -> dict[str, Any]:
         (("pooled_exposure",), [row(epsilon=7.0)], "pooled_exposure[0].epsilon"),
         (("pooled_exposure",), [row(group="X")], "pooled_exposure[0].group"),
         (("pooled_exposure",), [row(), row()], "pooled_exposure[1]"),
-        (("pooled_exposure",), [row(proxy="mine"), row(proxy="Mine")], "proxy"),
+        (("pooled_exposure",), [row(attack="mine"), row(attack="Mine")], "attack"),
     ],
 )
 def test_what_does_not_fit_is_named(plain_release, place, value, field):
@@ -339,7 +339,7 @@ def test_errors_name_what_is_missing_or_unknown(form):
     }
     always |= {"n_draws", "n_double", "kind", "mode", "accountant", "mean"}
     cells = set(CELLS) if form == "counts" else set()
-    assert missing == {*always, *cells, "value", "group", "proxy"}
+    assert missing == {*always, *cells, "value", "group", "attack"}
 
 
 def test_tables_may_be_left_out_only_where_an_attack_is_given():
@@ -421,7 +421,7 @@ def test_every_limit_is_named_and_can_be_lifted(limit, shape):
 
 @pytest.mark.parametrize("field", ["pooled_exposure", "placebo"])
 def test_too_many_attacks_are_refused_before_any_row_is_looked_at(field):
-    rows = [{"proxy": f"attack {k}"} for k in range(5_000)]
+    rows = [{"attack": f"attack {k}"} for k in range(5_000)]
     assert refused({**release_of(), field: rows}).field == "n_rows"
 
 

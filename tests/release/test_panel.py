@@ -8,7 +8,7 @@ import pytest
 
 import pcer
 from pcer.release import panel as panel_file
-from pcer.release.panel import carried_costs, panels
+from pcer.release.panel import carried_attacks, panels
 from pcer.report import to_report
 
 ROOT = Path(__file__).parents[2]
@@ -65,8 +65,8 @@ def test_costs_that_a_release_carries(release):
     per_run = {
         name for run in release.runs for g in run.groups.values() for name in g.exposure
     }
-    pooled = {row.proxy for row in release.pooled_exposure}
+    pooled = {row.attack for row in release.pooled_exposure}
     assert release.bounds
-    assert carried_costs(panels(release)) == sorted(
+    assert carried_attacks(panels(release)) == sorted(
         per_run | pooled | {"spent_epsilon"}
     )

@@ -208,8 +208,8 @@ def test_a_chosen_setting_changes_everything(opened, one):
     audit = pages.mixed_audit()
     page = opened(one)
     menu = page.locator(".choose-setting")
-    assert menu.input_value() == str(audit.telling)
-    for number, setting in enumerate(audit.budgets):
+    assert menu.input_value() == str(audit.main_setting)
+    for number, setting in enumerate(audit.settings):
         menu.select_option(str(number))
         require_finding(page.locator(".finding:visible"), audit, setting)
         require_chosen(page, setting)
@@ -281,14 +281,21 @@ def test_numbers_of_the_pictures_are_a_table_and_a_file(opened, one, tmp_path):
     page = opened(one)
     rows = downloaded(page)
     assert page.locator(".numbers tbody tr").count() == len(rows) - 1 == 6 * 2
-    group = audit.budgets[0].groups["men"]
-    base = 50 if audit.proxy.scale.is_advantage else 0
+    group = audit.settings[0].groups["men"]
+    base = 50 if audit.attack_kind.scale.is_advantage else 0
     setting, name, *numbers, detected = rows[1]
     assert setting == "ε = 0.1"
     assert name == "men"
-    assert detected == ("yes" if group.resolved else "no")
-    costs = (group.cost.value, *group.cost.interval, group.cost.upper_bound)
-    expected = [100 * group.benefit.mean, *(base + 100 * cost for cost in costs)]
+    assert detected == ("yes" if group.detected else "no")
+    exposures = (
+        group.exposure.value,
+        *group.exposure.interval,
+        group.exposure.upper_bound,
+    )
+    expected = [
+        100 * group.benefit.mean,
+        *(base + 100 * exposure for exposure in exposures),
+    ]
     assert [float(number) for number in numbers] == pytest.approx(expected, abs=1e-4)
     assert page.said == []
     run = write_page(tmp_path, pcer.audit(pages.many_groups(["=1+1", "+b"]), QUICK))

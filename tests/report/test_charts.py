@@ -34,11 +34,11 @@ def elements(svg: str, tag: str, name: str) -> list[ElementTree.Element]:
 def test_marks_of_figure1_are_the_audits_numbers():
     audit = mixed_audit()
     (panel,) = chart_of(audit, "figure1").panels
-    n = len(audit.budgets)
+    n = len(audit.settings)
     parity, disparity, null = panel.marks[:n], panel.marks[n : 2 * n], panel.marks[-n:]
-    assert parity[0].y == audit.budgets[0].demographic_parity_gap.mean
+    assert parity[0].y == audit.settings[0].demographic_parity_gap.mean
     found = [
-        pair.pcer_disparity for b in audit.published[0].budgets for pair in b.pairs
+        pair.pcer_disparity for b in audit.published[0].settings for pair in b.pairs
     ]
     assert [mark.ends for mark in disparity] == [one.ci for one in found]
     assert [(mark.y, mark.ends) for mark in null] == [
@@ -54,12 +54,12 @@ def test_marks_of_figure1_are_the_audits_numbers():
 
 def test_marks_of_costs_are_exposures_in_the_unit_of_their_tables():
     audit = mixed_audit()
-    chart = chart_of(audit, "costs")
+    chart = chart_of(audit, "attacks")
     titles = [panel.title for panel in chart.panels]
     assert titles == ["overfitting gap", "threshold attack", "LiRA"]
-    first = audit.budgets[0].groups["women"].cost
-    own = chart.panels[titles.index(audit.proxy.label)]
-    scale = audit.proxy.scale
+    first = audit.settings[0].groups["women"].exposure
+    own = chart.panels[titles.index(audit.attack_kind.label)]
+    scale = audit.attack_kind.scale
     chance = 50 if scale.is_advantage else 0
     written = chance + scale.per_unit * first.value
     assert min(abs(mark.y - written) for mark in own.marks) == pytest.approx(0)
@@ -101,7 +101,7 @@ def test_settings_below_the_floor_are_shaded():
     plan = QUICK.model_copy(update={"floor": 0.1})
     audit = mixed_audit()
     floored = pcer.audit(audit.sources[0], plan)
-    for one, n_shaded in ((audit, 0), (floored, len(audit.budgets))):
+    for one, n_shaded in ((audit, 0), (floored, len(audit.settings))):
         svg = panels.chart_svg(chart_of(one, "figure1"))
         assert len(elements(svg, "rect", "pcer-shade")) == n_shaded
 
@@ -167,10 +167,10 @@ def test_rates_without_sizes_can_be_drawn(rates_release):
     audit = pcer.audit(rates_release, QUICK)
     names = draw_figures([audit], audit.sources[:1])
     assert "compas-race-figure1.svg" in names
-    assert "compas-race-costs.svg" not in names
-    assert charts.costs(audit, audit.sources[0]) is None
-    with pytest.raises(InputError, match="nothing to draw for 'costs'"):
-        audit.plot("costs")
+    assert "compas-race-attacks.svg" not in names
+    assert charts.attacks(audit, audit.sources[0]) is None
+    with pytest.raises(InputError, match="nothing to draw for 'attacks'"):
+        audit.plot("attacks")
 
 
 def test_hostile_names_are_text_in_charts():
@@ -220,7 +220,7 @@ def test_without_the_extra_svg_works_and_the_rest_names_the_remedy(
     remedy = r'in a clone of pcer run: pip install "\.\[figures\]"'
     with pytest.raises(InputError, match=remedy):
         draw_figures([audit], audit.sources[:1])
-    for picture in (audit.plot(), audit.plot("costs"), outlook.plot()):
+    for picture in (audit.plot(), audit.plot("attacks"), outlook.plot()):
         picture.save(tmp_path / "a.svg")
         for kind in ("png", "pdf"):
             with pytest.raises(InputError, match=remedy):

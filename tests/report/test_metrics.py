@@ -45,7 +45,7 @@ def groups_by_hand(setting, per_success, slug_of) -> dict[str, float | None]:
     of_large_groups: dict[str, list[float | None]] = {"value": [], "upper_bound": []}
     for name, group in setting["groups"].items():
         for field, end in (("value", ""), ("upper_bound", "_at_most")):
-            exposure = times(per_success, group["cost"][field], 50)
+            exposure = times(per_success, group["exposure"][field], 50)
             found[f"exposure_{slug_of[name]}{end}"] = exposure
             if not group["too_few"]:
                 of_large_groups[field].append(exposure)
@@ -103,20 +103,20 @@ def test_names_are_those_that_others_take_and_values_are_numbers(case):
         assert type(value) in (int, float)
         assert math.isfinite(value)
     settings = {name.partition("__")[2] for name in found} - {""}
-    assert len(settings) == (len(audit.budgets) if len(audit.budgets) > 1 else 0)
+    assert len(settings) == (len(audit.settings) if len(audit.settings) > 1 else 0)
 
 
 @EVERY_AUDIT
 def test_the_numbers_are_the_audits_in_units_of_100(case):
     audit = audit_of(case)
     tree = audit.to_tree()
-    is_gain = audit.proxy.scale.unit.endswith(("accuracies", "probabilities"))
+    is_gain = audit.attack_kind.scale.unit.endswith(("accuracies", "probabilities"))
     published = []
     for model in tree["published"]:
-        published += model["budgets"]
-    main = tree["telling"]
+        published += model["settings"]
+    main = tree["main_setting"]
     expected = by_hand(
-        tree["budgets"][main],
+        tree["settings"][main],
         published[main],
         50 if is_gain else 100,
         slugs(audit.subject.groups),
@@ -187,7 +187,7 @@ def test_settings_models_policies_and_several_releases_have_their_names():
     several = by_release([judged, other, third, third])
     assert len(several) == 3
     assert several[next(iter(several))] == found
-    with_epsilon = pcer.audit(release, QUICK, cost="overfitting_gap").metrics()
+    with_epsilon = pcer.audit(release, QUICK, attack="overfitting_gap").metrics()
     assert with_epsilon.keys() - found.keys() == set()
 
 
@@ -197,7 +197,7 @@ def test_an_attack_of_another_unit_has_names_of_its_own():
         for cell in run["groups"].values():
             cell["exposure"] = {"their_attack": {"value": 0.2, "standard_error": 0.01}}
     release = pcer.Release.model_validate(tree)
-    found = pcer.audit(release, QUICK, cost="their_attack").metrics()
+    found = pcer.audit(release, QUICK, attack="their_attack").metrics()
     assert found["pcer_other_exposure_max"] == pytest.approx(20)
     assert "pcer_exposure_max" not in found
 

@@ -48,11 +48,13 @@ def test_every_setting_has_its_own_finding_and_one_is_shown(page):
         r'<div class="finding (\w+)" data-setting="(\d)"[^>]*?( hidden)?>', page
     )
     assert [int(number) for _, number, _ in views] == [5, 4, 3, 2, 1, 0]
-    assert [number for _, number, hidden in views if not hidden] == [str(audit.telling)]
+    assert [number for _, number, hidden in views if not hidden] == [
+        str(audit.main_setting)
+    ]
     text = Html(page).text
     _, *parts = text.split("Exposure: can an")
     for (severity, number, _), part in zip(views, parts, strict=True):
-        setting = audit.budgets[int(number)]
+        setting = audit.settings[int(number)]
         assert severity == setting.verdict.severity
         assert setting.headline in text
         assert cards.outcomes_card(audit, setting).answer in part

@@ -40,7 +40,7 @@ def test_marks_lie_where_their_numbers_are(width):
     values: list[float] = []
     for setting in least_private_first(audit):
         for group in setting.groups.values():
-            values += (*group.cost.interval, group.cost.value)
+            values += (*group.exposure.interval, group.exposure.value)
     drawn = drawn_places(finding.finding_svg(audit, width=width))
     lowest = values.index(min(values))
     highest = values.index(max(values))
@@ -70,10 +70,10 @@ def test_a_solid_mark_never_crosses_the_coin():
     ):
         n_clear = 0
         n_marks = 0
-        for setting in audit.budgets:
+        for setting in audit.settings:
             for group in setting.groups.values():
-                assert not group.is_clear or group.cost.interval[0] > 0
-                assert group.resolved or not group.is_clear
+                assert not group.is_clear or group.exposure.interval[0] > 0
+                assert group.detected or not group.is_clear
                 n_clear += group.is_clear
                 n_marks += 1
         text = finding.finding_svg(audit)
@@ -86,7 +86,7 @@ def test_the_scale_says_what_part_of_it_is_drawn():
         r"Zoomed in: 0 to \d+ of a possible 100\.",
         finding.finding_svg(audit, width=1160),
     )
-    whole = pcer.audit(with_attacks(mixed_release()), QUICK, cost="attack_advantage")
+    whole = pcer.audit(with_attacks(mixed_release()), QUICK, attack="attack_advantage")
     assert ", of 50 (coin) to 100" in finding.finding_svg(whole, width=1160)
     forest = pcer.audit(ROOT / "examples" / "compas-forest.release.json", QUICK)
     assert "Zoomed in: 50 to 75, of 50 (coin)" in finding.finding_svg(
@@ -99,7 +99,7 @@ def test_the_scale_ends_beyond_every_mark(high):
     audit = pcer.audit(mixed_release(), QUICK)
     drawn = {"value": 0.02, "interval": (-0.005, high)}
     for group in audit.told.groups.values():
-        group.__dict__["cost"] = group.cost.model_copy(update=drawn)
+        group.__dict__["exposure"] = group.exposure.model_copy(update=drawn)
     text = finding.finding_svg(audit, width=1160)
     ends = re.search(r"Zoomed in: (\S+) to (\S+) of a possible 100", text)
     assert ends[1] == "0"
@@ -120,7 +120,7 @@ def test_of_many_groups_those_that_the_finding_names_are_drawn():
     names = [f"group {k}" for k in range(looks.MOST_GROUPS + 4)]
     audit = pcer.audit(many_groups(names, n_seeds=4), QUICK)
     said = marks(finding.finding_svg(audit))
-    assert len(said) == len(audit.budgets) * looks.MOST_GROUPS
+    assert len(said) == len(audit.settings) * looks.MOST_GROUPS
     assert audit.told.named
     for name in audit.told.named[: looks.MOST_GROUPS]:
         assert any(f", {name}:" in line for line in said)
@@ -138,13 +138,13 @@ def test_what_is_not_known_is_said(rates_release):
 def test_of_many_settings_those_of_the_told_model_are_drawn():
     names = [f"a model with a name, {k}" for k in range(6)]
     audit = pcer.audit(with_models(mixed_release(n_seeds=2), names), QUICK)
-    assert len(audit.budgets) == 36
+    assert len(audit.settings) == 36
     drawn = finding.setting_rows(audit)
     assert [row.setting.model for row in drawn] == [audit.told.model] * 6
     assert drawn[0].setting.epsilon is None
     assert "30 further" in finding.finding_svg(audit)
     settings = [audit.told.model_copy(update={"epsilon": 1.0 + k}) for k in range(30)]
-    long = audit.model_copy(update={"budgets": settings, "telling": 0})
+    long = audit.model_copy(update={"settings": settings, "main_setting": 0})
     drawn = [row.setting for row in finding.setting_rows(long)]
     assert drawn == settings[11::-1]
 

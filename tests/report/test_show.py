@@ -104,7 +104,7 @@ def test_what_an_audit_remembers_is_no_part_of_it(audit):
     [
         *zip(FRAMES, ["pandas"] * 9, strict=False),
         ("pairs", "polars"),
-        ("costs", "pyarrow"),
+        ("attacks", "pyarrow"),
     ],
 )
 def test_frames_hold_every_number_by_the_joined_name_of_its_fields(
@@ -121,17 +121,17 @@ def test_frames_hold_every_number_by_the_joined_name_of_its_fields(
     flat = dict(leaves("", fields))
     assert flat
     assert {name: last[name] for name in flat} == pytest.approx(flat, rel=1e-12, abs=0)
-    if what != "costs":
+    if what != "attacks":
         epsilons = frame["epsilon"].to_list()
         in_order = list(dict.fromkeys(epsilons))
-        assert in_order == [setting.budget for setting in audit.budgets]
+        assert in_order == [setting.budget for setting in audit.settings]
         assert epsilons[-1] == math.inf
 
 
 def last_row_of(audit: Audit, what: str) -> tuple[int, dict[str, Any]]:
     """How many rows a frame has, and the fields that its last row is made of."""
-    n = len(audit.budgets)
-    setting = audit.budgets[-1].model_dump()
+    n = len(audit.settings)
+    setting = audit.settings[-1].model_dump()
     pair = setting["pairs"][0]
     if what == "groups":
         return 2 * n, setting["groups"]["women"]
@@ -139,7 +139,7 @@ def last_row_of(audit: Audit, what: str) -> tuple[int, dict[str, Any]]:
         return n, {k: v for k, v in pair.items() if k not in ("floors", "groups")}
     if what == "settings":
         return n, {k: v for k, v in setting.items() if k not in ("groups", "pairs")}
-    return len(audit.costs), audit.costs[-1].model_dump()
+    return len(audit.attacks), audit.attacks[-1].model_dump()
 
 
 def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -158,7 +158,7 @@ def test_what_some_settings_lack_is_none_in_their_rows():
     audit = audited(ROOT / "studies/paper/compas.race.release.json")
     frame = nw.from_native(audit.to_frame("groups", backend="polars", full=True))
     spent = []
-    for setting in audit.budgets:
+    for setting in audit.settings:
         for group in setting.groups.values():
             spent.append(None if group.allowed is None else group.allowed.spent)
     assert None in spent
@@ -166,7 +166,7 @@ def test_what_some_settings_lack_is_none_in_their_rows():
 
 
 def test_frames_that_cannot_be_had(audit, monkeypatch):
-    with pytest.raises(pcer.InputError, match="groups, pairs, settings, costs"):
+    with pytest.raises(pcer.InputError, match="groups, pairs, settings, attacks"):
         audit.to_frame("people")
     with pytest.raises(pcer.InputError, match="pandas, polars, pyarrow"):
         audit.to_frame(backend="spark")

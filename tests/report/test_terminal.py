@@ -74,7 +74,7 @@ def test_the_short_view_begins_with_both_answers_and_is_short(path):
 @EVERY_SAMPLE
 def test_the_finding_has_the_audits_numbers(path):
     audit = audited(path)
-    coin = 50 if audit.proxy.scale.is_advantage else 0
+    coin = 50 if audit.attack_kind.scale.is_advantage else 0
     rows = iter(finding_table(audit).rows)
     for setting in least_private_first(audit):
         for name, group in setting.groups.items():
@@ -82,11 +82,11 @@ def test_the_finding_has_the_audits_numbers(path):
             value, low, high = numbers_with_sign(exposure)
             assert shown_name == name
             assert int(rate) == round(100 * group.benefit.mean)
-            assert value == pytest.approx(100 * group.cost.value + coin, abs=0.05)
+            assert value == pytest.approx(100 * group.exposure.value + coin, abs=0.05)
             assert low <= value <= high
-            bound = pytest.approx(100 * group.cost.upper_bound + coin, abs=0.05)
+            bound = pytest.approx(100 * group.exposure.upper_bound + coin, abs=0.05)
             assert float(at_most) == bound
-            assert (detected == "yes") == group.resolved
+            assert (detected == "yes") == group.detected
     assert list(rows) == []
 
 
@@ -121,7 +121,7 @@ MANY_RULES = {
     "largest_difference": 100,
     "largest_detectable": 100,
     "largest_outcome_gap": 100,
-    "required_costs": ["gap"],
+    "required_attacks": ["gap"],
 }
 
 
@@ -132,7 +132,7 @@ MANY_RULES = {
             MANY_RULES,
             {
                 "min_splits": "min_splits: limit 1 split, kept.",
-                "required_costs": "gap released",
+                "required_attacks": "gap released",
             },
         ),
         (
@@ -160,7 +160,7 @@ def test_every_rule_is_one_case_in_the_units_of_the_page(rules, kept):
 def test_without_rules_every_setting_is_a_case_with_its_headline():
     audit = pcer.audit(mixed_release(), QUICK)
     texts = Xml.fromstring(to_junit([audit], [])).findall(".//testcase/*")
-    headlines = [setting.headline for setting in audit.budgets]
+    headlines = [setting.headline for setting in audit.settings]
     assert [text.text for text in texts] == headlines
 
 
@@ -200,8 +200,8 @@ def test_names_of_other_people_fit():
 
 
 def test_the_paper_s_numbers_are_the_gap_s_whatever_the_cost():
-    audit = pcer.audit(mixed_audit().sources[0], QUICK, cost="attack_advantage")
-    plain = pcer.audit(audit.sources[0], QUICK, cost="overfitting_gap")
+    audit = pcer.audit(mixed_audit().sources[0], QUICK, attack="attack_advantage")
+    plain = pcer.audit(audit.sources[0], QUICK, attack="overfitting_gap")
 
     def cells(audit: pcer.Audit, title: str) -> list[list[tuple[str, ...]]]:
         rows_by_table = []
@@ -226,7 +226,7 @@ def test_the_paper_s_numbers_are_the_gap_s_whatever_the_cost():
 
 def test_one_budget_is_named_by_algorithm_1_and_by_the_ranking():
     """Also where the attack that decides would rank the budgets otherwise."""
-    audit = pcer.audit(mixed_audit().sources[0], QUICK, cost="attack_advantage")
+    audit = pcer.audit(mixed_audit().sources[0], QUICK, attack="attack_advantage")
     (compared,) = comparisons(audit)
     chosen = {
         row.floor: row.budgets for row in audit.published[0].algorithm1.equitable_budget

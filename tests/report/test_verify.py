@@ -140,10 +140,10 @@ PLANS = {
     [
         *(("plan_sha256", put("plan", *item)) for item in PLANS.items()),
         ("verdict", put("verdict", "x")),
-        ("budgets[0].advice", put("budgets", 0, "advice", "Trust us.")),
-        ("budgets[0].note", lambda a: a[0]["budgets"][0].update(note="fine")),
-        ("budgets[0].pcer_spread", lambda a: a[0]["budgets"][0].pop("pcer_spread")),
-        ("budgets", lambda a: a[0]["budgets"].pop()),
+        ("settings[0].advice", put("settings", 0, "advice", "Trust us.")),
+        ("settings[0].note", lambda a: a[0]["settings"][0].update(note="fine")),
+        ("settings[0].pcer_spread", lambda a: a[0]["settings"][0].pop("pcer_spread")),
+        ("settings", lambda a: a[0]["settings"].pop()),
     ],
 )
 def test_what_differs_is_named_by_its_path(case, named, change):
@@ -211,10 +211,10 @@ AUDIT_EDITS: dict[str, Callable[[Audits], Any]] = {
     "a sentence less": put("account", lambda lines: lines[:-1]),
     "somebody worse off": put("worse_off", ["Other"]),
     "nothing declared": put("declarations", []),
-    "a cost less": put("costs", []),
-    "settings exchanged": put("budgets", lambda rows: rows[::-1]),
-    "a number of 400 digits": put("budgets", 0, "accuracy", "mean", 10**399),
-    "groups exchanged": put("budgets", 0, "pairs", 0, "groups", lambda two: two[::-1]),
+    "an attack less": put("attacks", []),
+    "settings exchanged": put("settings", lambda rows: rows[::-1]),
+    "a number of 400 digits": put("settings", 0, "accuracy", "mean", 10**399),
+    "groups exchanged": put("settings", 0, "pairs", 0, "groups", lambda two: two[::-1]),
 }
 
 

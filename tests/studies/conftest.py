@@ -15,7 +15,7 @@ def study(tmp_path_factory) -> Study:
 
 @pytest.fixture(scope="session")
 def remembered(tmp_path_factory) -> Study:
-    """Group 1 is remembered more and receives less; every cost shows it."""
+    """Group 1 is remembered more and receives less; every attack shows it."""
     folder = tmp_path_factory.mktemp("remembered")
     return all_planted(
         folder, Truth(gaps=(0.07, 0.14), exposure=(0.01, 0.05), n_seeds=12)

@@ -268,7 +268,7 @@ def test_a_correlation_needs_three_points_that_vary():
 class MadeUp(OurRun):
     """A run with these figures: of a quantity (value, error), or a function of the key.
 
-    Evidence is there for everything or for nothing, and of costs only the gap.
+    Evidence is there for everything or for nothing, and of attacks only the gap.
     """
 
     n_seeds = 50
@@ -288,7 +288,7 @@ class MadeUp(OurRun):
         """Half of the men, none of the women."""
         return np.full(1 + N_DRAWS, 0.5 - 0.5 * group)
 
-    def carries(self, configuration, cost):
+    def carries(self, configuration, attack):
         """Only the gap."""
         return False
 
@@ -300,7 +300,7 @@ class MadeUp(OurRun):
         """As made up."""
         return self.evidence
 
-    def costs_differ(self, configuration, epsilon):
+    def exposures_differ(self, configuration, epsilon):
         """As made up."""
         return self.evidence
 

@@ -10,10 +10,10 @@ from pcer.measuring.plan import Verdict
 from pcer_studies import Study
 from pcer_studies.__main__ import main, study_pages
 from pcer_studies.claims.facts import (
-    COSTS,
+    ATTACKS,
     Background,
+    attack_rows,
     background_of,
-    cost_rows,
     standing_out_from,
 )
 from pcer_studies.claims.findings import opening, placebo_sentences
@@ -31,8 +31,8 @@ def on_one_line(paragraphs: list[str]) -> str:
 
 
 def test_a_planted_truth_is_found_by_every_cost(remembered):
-    for row in cost_rows(remembered):
-        assert row.resolved == (True, True)
+    for row in attack_rows(remembered):
+        assert row.detected == (True, True)
         assert row.more_exposed == row.configuration.groups[1]
 
 
@@ -43,9 +43,9 @@ def test_the_first_gap_stands_out_at_the_level_over_the_number_of_tests():
 
 def test_where_nothing_is_remembered_nothing_is_found(forgotten):
     background = background_of(forgotten, [])
-    assert not any(row.resolved for row in background.gaps)
-    assert {row.more_exposed for row in background.costs} == {None}
-    for row in (*background.costs, *background.settings):
+    assert not any(row.detected for row in background.gaps)
+    assert {row.more_exposed for row in background.attacks} == {None}
+    for row in (*background.attacks, *background.settings):
         statements = set(row.statements)
         assert {"none_detected", "outcomes_differ"} <= statements
         assert statements.isdisjoint(
@@ -84,7 +84,7 @@ def with_receipts(remembered) -> Background:
     epsilons = dict.fromkeys(run["epsilon"] for run in tree["runs"])
     tree["placebo"] = [
         planted_placebo(epsilon, attack, names)
-        for epsilon, attack in product(epsilons, COSTS)
+        for epsilon, attack in product(epsilons, ATTACKS)
     ]
     tree["bounds"] = []
     for epsilon in filter(None, epsilons):
@@ -97,7 +97,7 @@ def with_receipts(remembered) -> Background:
 
 def planted_placebo(epsilon, attack, names):
     counts = {"n_draws": 200, "n_shown": 3, "n_double": 0}
-    return {"epsilon": epsilon, "proxy": attack, "groups": names, **counts}
+    return {"epsilon": epsilon, "attack": attack, "groups": names, **counts}
 
 
 def planted_bound(epsilon, group, kind):

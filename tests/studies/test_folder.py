@@ -38,9 +38,11 @@ def test_a_complete_study_is_read_in_the_papers_order_and_figure_one_draws_its_a
     assert study.is_complete
     assert study.configurations == CONFIGURATIONS
     release = pcer.read_release(study.folder / "compas.race.release.json")
-    assert study.audit("compas", "race") == pcer.audit(release, cost="overfitting_gap")
-    other = study.audit("compas", "race", cost="auc_advantage")
-    assert other == pcer.audit(release, pcer.Plan(cost="auc_advantage"))
+    assert study.audit("compas", "race") == pcer.audit(
+        release, attack="overfitting_gap"
+    )
+    other = study.audit("compas", "race", attack="auc_advantage")
+    assert other == pcer.audit(release, pcer.Plan(attack="auc_advantage"))
     panels = figure_chart(study).panels
     assert [panel.title for panel in panels] == [
         "(a) Adult (race)",
@@ -49,12 +51,12 @@ def test_a_complete_study_is_read_in_the_papers_order_and_figure_one_draws_its_a
     marks = panels[1].marks
     assert len(marks) == 2 * len(BUDGETS)
     parity, disparity = marks[0], marks[len(BUDGETS)]
-    budget = study.audit("compas", "race").budgets[0]
+    setting = study.audit("compas", "race").settings[0]
     assert panels[1].across.labels[0] == "0.1"
-    assert parity.y == budget.demographic_parity_gap.mean
-    assert disparity.ends == budget.pairs[0].pcer_disparity.ci
-    resolved = budget.verdict is not pcer.Verdict.NONE_DETECTED
-    assert (disparity.shape == DISPARITY.shape) is resolved
+    assert parity.y == setting.demographic_parity_gap.mean
+    assert disparity.ends == setting.pairs[0].pcer_disparity.ci
+    detected = setting.verdict is not pcer.Verdict.NONE_DETECTED
+    assert (disparity.shape == DISPARITY.shape) is detected
 
 
 def turned(where: str, name: str, value) -> dict:

@@ -1,7 +1,7 @@
 """From planted data to the audit, through the real trainer: who was memorised is found.
 
 What is asserted holds in every draw of the data, not in a chosen one. At epsilon 0.1 a
-trace is left (an advantage of some .003 over many seeds), which one proxy or another
+trace is left (an advantage of some .003 over many seeds), which one attack or another
 resolves in some draws; but it never lies above what epsilon allows by more than its
 error.
 """
@@ -15,7 +15,7 @@ import pcer
 from pcer.data import GroupedDataset
 from pcer.sweep import Sweep, run_sweep
 from pcer.train import EngineFlags, TrainConfig
-from tests.attacks.test_pooled import COSTS
+from tests.attacks.test_pooled import ATTACKS
 from tests.sweep.test_run import make_dataset
 
 N = 600
@@ -46,11 +46,12 @@ def trained(dataset, folder, **flags):
     return pcer.read_release(run_sweep(sweep, folder, flags=EngineFlags(**flags))["g"])
 
 
-def audited(release, cost):
+def audited(release, attack):
     """Groups by budget."""
-    plan = pcer.Plan(cost=cost, resamples=10, null_draws=10)
+    plan = pcer.Plan(attack=attack, resamples=10, null_draws=10)
     return {
-        budget.epsilon: budget.groups for budget in pcer.audit(release, plan).budgets
+        setting.epsilon: setting.groups
+        for setting in pcer.audit(release, plan).settings
     }
 
 
@@ -66,15 +67,15 @@ ALLOWED = math.expm1(EPSILON) / (math.exp(EPSILON) + 1)
 but for delta; every cost here is such a difference, or half of one."""
 
 
-@pytest.mark.parametrize("cost", ["overfitting_gap", *COSTS])
-def test_the_shuffled_group_is_the_more_exposed_and_noise_hides_both(release, cost):
+@pytest.mark.parametrize("exposure", ["overfitting_gap", *ATTACKS])
+def test_the_shuffled_group_is_the_more_exposed_and_noise_hides_both(release, exposure):
     """Both are remembered without privacy, the shuffled more; with it as promised."""
-    found = audited(release, cost)
+    found = audited(release, exposure)
     open_ = found[None]
     private = found[EPSILON]
-    assert open_["shuffled"].cost.value > open_["kept"].cost.value
+    assert open_["shuffled"].exposure.value > open_["kept"].exposure.value
     for name in ("kept", "shuffled"):
-        assert open_[name].resolved
-        cost = private[name].cost
-        assert cost.value - BEYOND_CHANCE * cost.standard_error <= ALLOWED
-        assert cost.value < open_[name].cost.value
+        assert open_[name].detected
+        exposure = private[name].exposure
+        assert exposure.value - BEYOND_CHANCE * exposure.standard_error <= ALLOWED
+        assert exposure.value < open_[name].exposure.value

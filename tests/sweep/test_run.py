@@ -156,12 +156,12 @@ def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(
 ):
     """Each says how it varies with the benefit, and how made-up groups do."""
     release = released(finished, attribute)
-    costs = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
-    assert {row.proxy for row in release.pooled_exposure} == costs
-    assert len(release.pooled_exposure) == 2 * 2 * len(costs)
+    attacks = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
+    assert {row.attack for row in release.pooled_exposure} == attacks
+    assert len(release.pooled_exposure) == 2 * 2 * len(attacks)
     assert all(row.benefit_covariance is not None for row in release.pooled_exposure)
-    assert len(release.placebo) == 2 * (1 + len(costs))
-    assert {row.proxy for row in release.placebo} == {"overfitting_gap", *costs}
+    assert len(release.placebo) == 2 * (1 + len(attacks))
+    assert {row.attack for row in release.placebo} == {"overfitting_gap", *attacks}
     assert {(row.n_draws, row.n_permutations) for row in release.placebo} == {
         (200, 9_999)
     }

@@ -78,12 +78,12 @@ def exact_panel(scores: SettingScores, codes) -> Panel:
     found: dict[str, list] = {}
     for one in attack_models(views):
         for row in sorted(one.rows, key=lambda row: row.group):
-            found.setdefault(row.proxy, []).append(row)
-    costs, names = {}, [field.name for field in fields(PooledExposures)]
-    for cost, rows in found.items():
+            found.setdefault(row.attack, []).append(row)
+    pools, names = {}, [field.name for field in fields(PooledExposures)]
+    for attack, rows in found.items():
         if len(rows) == 2 * len(codes):
             numbers = np.array(
                 [[getattr(row, name) for row in rows] for name in names], np.float64
             )
-            costs[cost] = PooledExposures(**dict(zip(names, numbers, strict=True)))
-    return replace(coin_panel(scores, Divisions(codes, 2), {}), pooled=costs)
+            pools[attack] = PooledExposures(**dict(zip(names, numbers, strict=True)))
+    return replace(coin_panel(scores, Divisions(codes, 2), {}), pooled=pools)

@@ -52,7 +52,7 @@ def honest(rng: np.random.Generator, *, strata: str = "label") -> Tree:
     spent = {"pld": 2.5317, "rdp": 2.9}
     _promise(tree, noise_multiplier=1.0, dp_delta=1e-5, epsilon_by_accountant=spent)
     # As uneven as people can be: memory of one is certain, of others none.
-    value = {"proxy": "paired_gap", "value": 0.05}
+    value = {"attack": "paired_gap", "value": 0.05}
     tree["pooled_exposure"] = [
         {"epsilon": epsilon, "group": f"g{g}", **value}
         | {"standard_error": math.sqrt(0.05 * 0.95 / n), "n_records": n}
@@ -162,9 +162,9 @@ def _renamed(tree: Tree, epsilon: float) -> None:
 
 def _attacked(tree: Tree, **values: float) -> None:
     """Every setting and group has these attacks, each with an error of a hundredth."""
-    kept = [row for row in tree["pooled_exposure"] if row["proxy"] not in values]
+    kept = [row for row in tree["pooled_exposure"] if row["attack"] not in values]
     tree["pooled_exposure"] = kept + [
-        {**row, "proxy": name, "value": value, "standard_error": 0.01}
+        {**row, "attack": name, "value": value, "standard_error": 0.01}
         for row in tree["pooled_exposure"]
         for name, value in values.items()
     ]
@@ -308,7 +308,7 @@ def red() -> Tree:
     """
     tree = json.loads(FOREST.read_text())
     for part in ROWS[:2]:
-        tree[part] = [row for row in tree[part] if row["proxy"] != "rmia_advantage"]
+        tree[part] = [row for row in tree[part] if row["attack"] != "rmia_advantage"]
     for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
         del tables["exposure"]["rmia_advantage"]
     receipt = {"kind": "receipt", "mode": "held", "accountant": "rdp", "mean": 3.0}
@@ -328,10 +328,10 @@ def edited(*chosen: Edit) -> Tree:
     tables = [tables for run in tree["runs"] for tables in run["groups"].values()]
     for part, kind, fields, factor in chosen:
         if not fields:
-            tree[part] = [row for row in tree[part] if kind and row["proxy"] != kind]
+            tree[part] = [row for row in tree[part] if kind and row["attack"] != kind]
         rows = tree["runs"] if part == "runs" else [tree["subject"]]
         if part in ROWS:
-            rows = [row for row in tree[part] if kind in ("", row.get("proxy"))]
+            rows = [row for row in tree[part] if kind in ("", row.get("attack"))]
         elif part in (*PARTS, "exposure"):
             rows = [own[part][kind] if kind else own[part] for own in tables]
         for row, field in (

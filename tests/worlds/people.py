@@ -30,16 +30,18 @@ People = list[tuple[float, ...]]
 """(share, right out of training, right in it) of those of one label."""
 
 
-def memorising(cost: float, accuracy: float, *, spread: float = 1.0) -> People:
+def memorising(exposure: float, accuracy: float, *, spread: float = 1.0) -> People:
     """People of some accuracy out of training, who are remembered alike in every group.
 
     A spread of 1: everybody is right, wrong, or wrong until trained on; of 0: all are
     alike.
     """
-    certain = [(accuracy, 1, 1), (cost, 0, 1), (1 - accuracy - cost, 0, 0)]
+    certain = [(accuracy, 1, 1), (exposure, 0, 1), (1 - accuracy - exposure, 0, 0)]
     parts = [(spread * share, *rest) for share, *rest in certain]
     return [
-        row for row in (*parts, (1 - spread, accuracy, accuracy + cost)) if row[0] > 0
+        row
+        for row in (*parts, (1 - spread, accuracy, accuracy + exposure))
+        if row[0] > 0
     ]
 
 
@@ -56,7 +58,7 @@ class Population:
     right_in: Sequence[float]
 
     @property
-    def cost(self) -> float:
+    def exposure(self) -> float:
         """Mean memorisation: what the accuracy difference estimates."""
         return float(np.dot(self.share, np.subtract(self.right_in, self.right_out)))
 
@@ -74,25 +76,27 @@ class Tables(NamedTuple):
     test: Counts
 
 
-def certain(cost: float, *, accuracy: float = 0.7) -> Population:
+def certain(exposure: float, *, accuracy: float = 0.7) -> Population:
     """Everybody is always right, always wrong, or wrong until trained on: the widest spread."""
-    return _by_label(memorising(cost, accuracy))
+    return _by_label(memorising(exposure, accuracy))
 
 
-def certain_positives(cost: float, *, accuracy: float = 0.7) -> Population:
+def certain_positives(exposure: float, *, accuracy: float = 0.7) -> Population:
     """The same, and only people of positive label are memorised: they lack the benefit."""
-    never = max(0.0, 1 - accuracy - cost)
+    never = max(0.0, 1 - accuracy - exposure)
     return Population(
-        share=[cost, 0.5 - cost, 0.5 - never, never],
+        share=[exposure, 0.5 - exposure, 0.5 - never, never],
         label=[1, 1, 0, 0],
         right_out=[0, 1, 1, 0],
         right_in=[1, 1, 1, 0],
     )
 
 
-def soft(cost: float) -> Population:
+def soft(exposure: float) -> Population:
     """Nobody is certain: the doubtful half carries nearly all of the memorisation."""
-    return _by_label([(0.5, 0.95, 0.95 + cost / 10), (0.5, 0.6, 0.6 + 1.9 * cost)])
+    return _by_label(
+        [(0.5, 0.95, 0.95 + exposure / 10), (0.5, 0.6, 0.6 + 1.9 * exposure)]
+    )
 
 
 def _by_label(people: People) -> Population:

@@ -135,7 +135,7 @@ def _release(
     rng: np.random.Generator,
     per_run: Callable[[int], dict[str, Any]],
     pooled: Callable[[int], dict[str, Any]],
-    proxies: tuple[str, ...],
+    attacks: tuple[str, ...],
 ) -> Release:
     """The simulated counts under the configuration's names, with exposures by group."""
     world = World(
@@ -163,9 +163,9 @@ def _release(
             for g, name in enumerate(one.groups)
         }
     tree["pooled_exposure"] = [
-        {"epsilon": epsilon, "group": name, "proxy": proxy, **pooled(g)}
+        {"epsilon": epsilon, "group": name, "attack": attack, **pooled(g)}
         for epsilon in ON_DISK
         for g, name in enumerate(one.groups)
-        for proxy in proxies
+        for attack in attacks
     ]
     return parse_release(tree, file="simulated")

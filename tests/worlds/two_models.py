@@ -67,9 +67,9 @@ def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Rele
     return before, _release(world, group, label, new, splits, name, rng)
 
 
-def _kinds(world: TwoModels, costs, group, right, lot) -> np.ndarray:
+def _kinds(world: TwoModels, exposures, group, right, lot) -> np.ndarray:
     """0 right anyway, 1 remembered (chance by cost among those wrong otherwise), 2 wrong."""
-    remembered = lot < np.array(costs)[group] / (1 - world.right)
+    remembered = lot < np.array(exposures)[group] / (1 - world.right)
     return np.where(right, 0, np.where(remembered, 1, 2))
 
 
@@ -141,7 +141,7 @@ def released(
         rows = [
             row.model_dump(exclude_none=True)
             for row in found.rows
-            if row.proxy == attack
+            if row.attack == attack
         ]
         for run, own in zip(runs, found.runs if by_run else (), strict=by_run):
             for g, by_attack in own.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.attacks.attack import attack_models
-from pcer.attacks.exposure_rows import count_models, with_costs
+from pcer.attacks.exposure_rows import add_exposures, count_models
 from pcer.attacks.permutation import permutation_tests
 from pcer.attacks.placebo import check_with_coins, draw_coins, placebo_groupings
 from pcer.attacks.scorers import SettingScores
@@ -13,6 +13,7 @@ from pcer.attacks.sums import Divisions
 __all__ = [
     "Divisions",
     "SettingScores",
+    "add_exposures",
     "attack_models",
     "beyond_reference",
     "check_with_coins",
@@ -21,5 +22,4 @@ __all__ = [
     "log_odds",
     "permutation_tests",
     "placebo_groupings",
-    "with_costs",
 ]

@@ -215,8 +215,8 @@ def _attacked(view: View, pools: Pools, of_models: Sequence[ModelResults]) -> At
         models.answers, models.labels, models.member, groups
     )
     rows = _rows(view, pools, benefit)
-    rows.sort(key=lambda row: row.proxy not in pools.plain)
-    carried = {row.proxy for row in rows}
+    rows.sort(key=lambda row: row.attack not in pools.plain)
+    carried = {row.attack for row in rows}
 
     exposure = {GAP.name: groups.by_record(gap.value, gap.own)}
     for name, pool in pools.by_name.items():
@@ -271,7 +271,7 @@ def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
                 model=scores.model,
                 epsilon=scores.released_epsilon,
                 group=group,
-                proxy=name,
+                attack=name,
                 value=float(exposures.value[k]),
                 standard_error=finite_or_none(exposures.standard_error[k]),
                 null_error=finite_or_none(exposures.null_error[k]),
@@ -323,7 +323,7 @@ def _exact(
 
 
 def coin_panel(
-    models: SettingScores, coins: Divisions, costs: Mapping[str, Pool]
+    models: SettingScores, coins: Divisions, pools: Mapping[str, Pool]
 ) -> Panel:
     """What an audit would see of all placebo groups, one after the other."""
     train = _counts(models, models.member, coins)
@@ -332,7 +332,7 @@ def coin_panel(
         models.answers, models.labels, models.member, coins.whole
     )
     exposed = {}
-    for name, pool in costs.items():
+    for name, pool in pools.items():
         exposures = pool.exposures(coins, benefit)
         if np.isfinite(exposures.value).any():
             exposed[name] = exposures

@@ -1,6 +1,6 @@
 """How do models' scores become the exposure rows of a release, for any kind of model?
 
-Sweeps, fitted estimators, predictions and tables all come here (``with_costs``), so
+Sweeps, fitted estimators, predictions and tables all come here (``add_exposures``), so
 that all give the same attacks. A user's own scores are part of ``SettingScores``.
 """
 
@@ -77,7 +77,7 @@ def count_models(
     return replace(counted, runs=tuple(runs))
 
 
-def with_costs(  # noqa: PLR0913 # front door of the room
+def add_exposures(  # noqa: PLR0913 # front door of the room
     counted: Sequence[Counted],
     settings: Sequence[Sequence[SettingScores]],
     facts: ReleaseFacts,
@@ -147,7 +147,7 @@ def _drawn(views: Sequence[SettingScores], facts: ReleaseFacts, no_coin: str) ->
 
 def _left(attacked: Attacked, without: Collection[str]) -> Attacked:
     """The results of one setting over all its models, without those of some attacks."""
-    rows = [row for row in attacked.rows if row.proxy not in without]
+    rows = [row for row in attacked.rows if row.attack not in without]
     remaining = [name for name in attacked.exposure if name not in without]
     exposure = {name: attacked.exposure[name] for name in remaining}
     return replace(attacked, rows=rows, exposure=exposure)

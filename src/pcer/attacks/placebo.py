@@ -166,7 +166,7 @@ def check_with_coins(
         row = Placebo(
             model=setting.model,
             epsilon=setting.released_epsilon,
-            proxy=attack,
+            attack=attack,
             groups=[setting.group_names[k] for k in pairs[p]],
             n_draws=len(coins),
             n_permutations=n_permutations,
@@ -263,7 +263,7 @@ def _count_alarms(
     with_real_benefits = []
     for panel, rate in zip(with_coins, rates, strict=True):
         with_real_benefits.append(replace(panel, positive_rate=np.tile(rate, n_draws)))
-    by_attack = partial(alarms_of, cost=attack, outcome=outcome, n_families=n_draws)
+    by_attack = partial(alarms_of, attack=attack, outcome=outcome, n_families=n_draws)
     coin = by_attack(with_coins, families, Plan())
     real = by_attack(with_real_benefits, families, Plan())
 

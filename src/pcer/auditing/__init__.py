@@ -11,14 +11,14 @@ from __future__ import annotations
 from pcer.auditing.policy import read_plan, read_policy
 from pcer.auditing.record import (
     Audit,
-    BudgetResult,
+    SettingResult,
     read_audit,
     write_audit,
 )
 
 __all__ = [
     "Audit",
-    "BudgetResult",
+    "SettingResult",
     "read_audit",
     "read_plan",
     "read_policy",

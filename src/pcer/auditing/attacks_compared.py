@@ -1,6 +1,6 @@
 """What does every carried attack say, put to the same tests?
 
-One or two attacks decide an audit; ``cost_stories`` tells what the others would have
+One or two attacks decide an audit; ``attack_stories`` tells what the others would have
 said, corrected for their number, and ``choice_words`` why those decide. ``audit`` calls
 both. An attack comes in by its row in release/attack_kinds.py.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer import metrics, statistics
-from pcer.auditing.record import CostStory
+from pcer.auditing.record import AttackStory
 from pcer.measuring.evidence import Evidence
 from pcer.measuring.plan import SHARPEST
 from pcer.measuring.tested import Tested
@@ -31,17 +31,17 @@ def choice_words(
     """How the attacks were chosen, and which ``stronger`` ones are missing, and why."""
     attacks = tested.attacks
     chosen = listed([attack_kind(attack).phrase for attack in attacks])
-    if tested.plan.cost != SHARPEST:
+    if tested.plan.attack != SHARPEST:
         return say("choice", "planned", attacks=chosen)
 
     ending = plural_ending(len(attacks))
     sentences = [say("choice", "chosen", attacks=chosen, s=ending)]
     unexplained = []
-    for proxy, reason in stronger:
+    for attack_name, reason in stronger:
         if reason is None:
-            unexplained.append(proxy.phrase)
+            unexplained.append(attack_name.phrase)
             continue
-        attack = capital(proxy.label)
+        attack = capital(attack_name.label)
         why = reason.rstrip(".")
         sentences.append(say("choice", "not_computed", attack=attack, reason=why))
     if unexplained:
@@ -64,7 +64,7 @@ def _most_excluded(release: Release) -> Counter[str]:
     """By attack, records that it could not score: of the setting with the most."""
     by_setting = Counter[tuple[str, str | None, float | None]]()
     for row in release.pooled_exposure:
-        by_setting[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
+        by_setting[row.attack, row.model, row.epsilon] += row.n_excluded or 0
 
     most = Counter[str]()
     for (attack, _, _), n_excluded in by_setting.items():
@@ -80,7 +80,9 @@ class ByKind(NamedTuple):
     detection: float  # is anything memorised about these records?
 
 
-def cost_stories(tested: Tested, by_attack: Mapping[str, Evidence]) -> list[CostStory]:
+def attack_stories(
+    tested: Tested, by_attack: Mapping[str, Evidence]
+) -> list[AttackStory]:
     """Every carried attack with what it shows alone, corrected for all of them.
 
     The deciding ones come first, then the others by name.
@@ -103,16 +105,16 @@ def cost_stories(tested: Tested, by_attack: Mapping[str, Evidence]) -> list[Cost
 def _attacks_with_numbers(tested: Tested, carried: Sequence[str]) -> list[str]:
     """The deciding attacks first; the gap only where there are counts."""
     names = [*tested.attacks, *(name for name in carried if name not in tested.attacks)]
-    if tested.cost == GAP.name:
+    if tested.attack == GAP.name:
         return names
     gaps = [gap for gap in tested.measured[GAP.name] if gap.panel.has_sizes]
-    if not any(np.isfinite(gap.cost).any() for gap in gaps):
+    if not any(np.isfinite(gap.exposure).any() for gap in gaps):
         names.remove(GAP.name)
     return names
 
 
 def _smallest_p(evidence: Evidence) -> ByKind:
-    p_values = (evidence.exposure.p_value, evidence.cross.p_value, evidence.cost_p)
+    p_values = (evidence.exposure.p_value, evidence.cross.p_value, evidence.detection_p)
     return ByKind(*[float(np.fmin.reduce(p, axis=None)) for p in p_values])
 
 
@@ -123,7 +125,7 @@ def _story(
     smallest: ByKind,
     over_attacks: ByKind,
     levels: ByKind,
-) -> CostStory:
+) -> AttackStory:
     """What one attack shows.
 
     ``smallest`` are its smallest p-values, ``over_attacks`` the same adjusted over all
@@ -143,18 +145,18 @@ def _story(
     lower = np.where(evidence.cross.value > 0, second, first)
 
     is_doubled = exposures_differ & (evidence.double_disadvantage >= 0)
-    is_detected = evidence.resolved & (evidence.cost_p <= levels.detection)
+    is_detected = evidence.detected & (evidence.detection_p <= levels.detection)
     names = tested.panels[0].group_names
-    return CostStory(
-        cost=name,
-        n_cells=evidence.n_cost_tests,
-        n_resolved=int(evidence.resolved.sum()),
+    return AttackStory(
+        attack=name,
+        n_cells=evidence.n_detection_tests,
+        n_detected=int(evidence.detected.sum()),
         more_exposed=_named(names, evidence.more_exposed[exposures_differ]),
         lower_ratio=_named(names, lower[ratios_differ]),
         double_disadvantage=_named(names, evidence.double_disadvantage[is_doubled]),
         p_value=finite_or_none(smallest.exposure),
-        p_value_over_costs=finite_or_none(over_attacks.exposure),
-        ratio_p_over_costs=finite_or_none(over_attacks.ratio),
+        p_value_over_attacks=finite_or_none(over_attacks.exposure),
+        ratio_p_over_attacks=finite_or_none(over_attacks.ratio),
         detected_in=np.flatnonzero(is_detected.any(axis=1)).tolist(),
         differs_in=np.flatnonzero(differs.any(axis=1)).tolist(),
     )

@@ -15,9 +15,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from pcer.auditing.attacks_compared import choice_words, cost_stories
+from pcer.auditing.attacks_compared import attack_stories, choice_words
 from pcer.auditing.policy import broken_rules
-from pcer.auditing.record import Audit, AuditSubject, BudgetResult, strongest
+from pcer.auditing.record import Audit, AuditSubject, SettingResult, strongest
 from pcer.auditing.sentences.account import conclude, disclosed
 from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
@@ -38,7 +38,7 @@ def audit(
     plan: Plan | None = None,
     *,
     family: Sequence[Release | Path] = (),
-    cost: str | None = None,
+    attack: str | None = None,
     benefit: str | None = None,
 ) -> Audit: ...
 
@@ -49,7 +49,7 @@ def audit(
     plan: Plan | None = None,
     *,
     family: Sequence[Release | Path] = (),
-    cost: str | None = None,
+    attack: str | None = None,
     benefit: str | None = None,
 ) -> list[Audit]: ...
 
@@ -60,7 +60,7 @@ def audit(
     plan: Plan | None = None,
     *,
     family: Sequence[Release | Path] = (),
-    cost: str | None = None,
+    attack: str | None = None,
     benefit: str | None = None,
 ) -> Any: ...
 
@@ -70,7 +70,7 @@ def audit(
     plan: Plan | None = None,
     *,
     family: Sequence[Release | Path] = (),
-    cost: str | None = None,
+    attack: str | None = None,
     benefit: str | None = None,
 ) -> Audit | list[Audit]:
     """Audit a release: all parts of the method, deterministic for a release and a plan.
@@ -84,18 +84,18 @@ def audit(
             judged as one family.
         plan: what was fixed before looking; the design's defaults if None.
         family: further releases of the same records that count in the family.
-        cost: the plan's cost, by its name.
+        attack: the plan's attack, by its name.
         benefit: the plan's benefit, by its name.
 
     Raises:
         InputError: this is no release; the sentence says which function makes one of
             it.
-        PlanError: the plan names a cost, benefit or group that the release does not
+        PlanError: the plan names an attack, benefit or group that the release does not
             carry.
     """
     changes = {}
-    if cost is not None:
-        changes["cost"] = cost
+    if attack is not None:
+        changes["attack"] = attack
     if benefit is not None:
         changes["benefit"] = benefit
     plan = Plan(**(dict(plan or {}) | changes))
@@ -197,17 +197,17 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         family_p_outcomes=p_outcomes,
         subject=_subject(tested.release),
         plan=tested.plan,
-        cost=tested.cost,
+        attack=tested.attack,
         choice=choice_words(tested, judged.stronger_attacks),
         stronger_attack=unexplained[0] if unexplained else None,
         verdict=budgets[main_setting].verdict,
-        telling=main_setting,
+        main_setting=main_setting,
         headline="",  # the words follow, by ``conclude``
         account=[],
         trust=[],
         next_steps=[],
-        budgets=budgets,
-        costs=cost_stories(tested, judged.by_attack),
+        settings=budgets,
+        attacks=attack_stories(tested, judged.by_attack),
         declarations=list(tested.findings),
         broken_rules=[],
         published=published,
@@ -224,11 +224,11 @@ def _with_words(found: Audit, tested: Tested, judged: Judged) -> Audit:
     return conclude(
         found.model_copy(update={"broken_rules": broken}),
         disclosed=disclosed(tested.release),
-        more=more_would_show(tested, judged.evidence, found.telling, found.told),
+        more=more_would_show(tested, judged.evidence, found.main_setting, found.told),
     )
 
 
-def _main_setting(settings: Sequence[BudgetResult]) -> int:
+def _main_setting(settings: Sequence[SettingResult]) -> int:
     """Which setting the headline is about: of the strongest verdict the least private.
 
     Of several alike, the one with the most exposed group.
@@ -238,7 +238,8 @@ def _main_setting(settings: Sequence[BudgetResult]) -> int:
         index for index, setting in enumerate(settings) if setting.verdict is verdict
     ]
     return max(
-        strong, key=lambda index: (settings[index].budget, settings[index].largest_cost)
+        strong,
+        key=lambda index: (settings[index].budget, settings[index].highest_exposure),
     )
 
 

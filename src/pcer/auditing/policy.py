@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pcer.auditing.record import Audit, BrokenRule, BudgetResult
+from pcer.auditing.record import Audit, BrokenRule, SettingResult
 from pcer.errors import InputError
 from pcer.files import Record, RecordT, field_path, parse_record, read_toml
 from pcer.measuring import bounds
@@ -172,7 +172,7 @@ def _too_few_splits(policy: Policy, audit: Audit) -> Iterator[tuple[str, str]]:
         min_splits = policy.min_splits
     few = [
         f"{setting.name.full} has {setting.n_splits}"
-        for setting in audit.budgets
+        for setting in audit.settings
         if setting.n_splits < min_splits
     ]
     if few:
@@ -181,14 +181,14 @@ def _too_few_splits(policy: Policy, audit: Audit) -> Iterator[tuple[str, str]]:
 
 def _missing_attacks(policy: Policy, tested: Tested) -> Iterator[tuple[str, str]]:
     """Required attacks that are not released, or not with all their errors."""
-    for name in policy.required_costs:
+    for name in policy.required_attacks:
         attack = attack_named(name, tested.measured)
         phrase = attack_kind(attack).phrase
         by_setting = tested.measured.get(attack, ())
         if not by_setting:
-            yield "required_costs", f"{phrase} is not released"
+            yield "required_attacks", f"{phrase} is not released"
         elif any(measured.exposed is None for measured in by_setting):
-            yield "required_costs", f"{phrase} lacks some value or error"
+            yield "required_attacks", f"{phrase} lacks some value or error"
 
 
 def _statements_met(policy: Policy, audit: Audit) -> Iterator[tuple[str, str]]:
@@ -206,7 +206,7 @@ def statement_met(audit: Audit, statement: str) -> str | None:
         return None
 
     places = list(dict.fromkeys(places))
-    settings = [audit.budgets[place] for place in places if isinstance(place, int)]
+    settings = [audit.settings[place] for place in places if isinstance(place, int)]
     attacks = [attack_kind(place) for place in places if isinstance(place, str)]
     named = [setting.name.full for setting in settings]
     named += [f"by {attack.phrase}" for attack in attacks]
@@ -244,7 +244,9 @@ def broken_limits(
     policy: Policy, audit: Audit, tested: Tested
 ) -> Iterator[tuple[str, str]]:
     """Numbers that must be known, and inside their limit."""
-    n_attacks = len({measured.proxy.name for _, measured in _bounded(audit, tested)})
+    n_attacks = len(
+        {measured.attack_kind.name for _, measured in _bounded(audit, tested)}
+    )
     for limit in LIMITS:
         allowed = getattr(policy, limit.rule)
         if allowed is None:
@@ -272,16 +274,18 @@ def _breach(limit: Limit, allowed: float, found: list[Bound]) -> str | None:
     return f"limit {allowed:g} {unit}; {some_of(named, MOST_NAMED)}"
 
 
-def _bounded(audit: Audit, tested: Tested) -> list[tuple[BudgetResult, Measured]]:
+def _bounded(audit: Audit, tested: Tested) -> list[tuple[SettingResult, Measured]]:
     """By setting, the deciding attack and those that say how often it is right."""
     bounded = []
     for attack, by_setting in tested.measured.items():
-        decides = attack == audit.cost
+        decides = attack == audit.attack
         if not decides and attack_kind(attack).scale.per_success is None:
             continue
-        for setting, measured in zip(audit.budgets, by_setting, strict=True):
+        for setting, measured in zip(audit.settings, by_setting, strict=True):
             # A value without its error is not known; one that some run lacks, absent.
-            is_there = measured.exposed is not None or np.isfinite(measured.cost).all()
+            is_there = (
+                measured.exposed is not None or np.isfinite(measured.exposure).all()
+            )
             if decides or is_there:
                 bounded.append((setting, measured))
     return bounded
@@ -314,13 +318,13 @@ def _exposure_differences(audit: Audit, tested: Tested) -> list[Bound]:
 
 def _detectable(audit: Audit, _: Tested) -> list[Bound]:
     """The smallest exposure of each group that would have been detected."""
-    per_success = audit.proxy.scale.per_success
+    per_success = audit.attack_kind.scale.per_success
     points = math.nan if per_success is None else per_success
 
     found = []
-    for setting in audit.budgets:
+    for setting in audit.settings:
         for name, group in setting.groups.items():
-            smallest = group.detectable_cost
+            smallest = group.detectable
             exposure = math.nan if smallest is None else 50 + points * smallest
             found.append(Bound(name, setting.name.full, exposure))
     return found
@@ -329,7 +333,7 @@ def _detectable(audit: Audit, _: Tested) -> list[Bound]:
 def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many of 100 the outcomes of each pair may differ."""
     pairs = _all_pairs(audit)
-    tails = _tails(audit, len(audit.budgets) * len(pairs))
+    tails = _tails(audit, len(audit.settings) * len(pairs))
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         upper = bounds.outcome_bounds(measured, pairs, tails).upper
@@ -340,7 +344,7 @@ def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
 def _spent(audit: Audit, tested: Tested) -> list[Bound]:
     """The mean epsilon of each group's receipts, at most what was promised to it."""
     names = audit.subject.groups
-    tails = _tails(audit, len(audit.budgets) * len(names))
+    tails = _tails(audit, len(audit.settings) * len(names))
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         upper = bounds.spent_bounds(tested.release, measured.panel, tails).upper
@@ -351,7 +355,7 @@ def _spent(audit: Audit, tested: Tested) -> list[Bound]:
 
 def _accuracies(audit: Audit, tested: Tested) -> list[Bound]:
     """The accuracy of each setting on these records."""
-    tails = _tails(audit, len(audit.budgets))
+    tails = _tails(audit, len(audit.settings))
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         lower = bounds.accuracy_bounds(measured.panel, tails).lower
@@ -361,9 +365,9 @@ def _accuracies(audit: Audit, tested: Tested) -> list[Bound]:
 
 def _by_main_attack(
     audit: Audit, tested: Tested
-) -> Iterator[tuple[BudgetResult, Measured]]:
+) -> Iterator[tuple[SettingResult, Measured]]:
     """Every setting beside its arrays, by the attack whose numbers people see."""
-    yield from zip(audit.budgets, tested.measured[audit.cost], strict=True)
+    yield from zip(audit.settings, tested.measured[audit.attack], strict=True)
 
 
 def _tails(audit: Audit, n_bounds: int) -> Tails:
@@ -388,11 +392,11 @@ def _pair_names(audit: Audit) -> list[str]:
     return [listed(names) for names in combinations(audit.subject.groups, 2)]
 
 
-def _place(setting: BudgetResult, measured: Measured, audit: Audit) -> str:
+def _place(setting: SettingResult, measured: Measured, audit: Audit) -> str:
     """The setting; and the attack, where it is not the one whose numbers people see."""
-    if measured.proxy.name == audit.cost:
+    if measured.attack_kind.name == audit.attack:
         return setting.name.full
-    return f"{setting.name.full}, by {measured.proxy.phrase}"
+    return f"{setting.name.full}, by {measured.attack_kind.phrase}"
 
 
 LIMITS: Final = (

@@ -19,7 +19,7 @@ from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
 from pcer.measuring.checks import DeclarationFinding
-from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED, BudgetVerdict, Plan, Verdict
+from pcer.measuring.plan import GUARDED, SETTING_VERDICTS, Plan, SettingVerdict, Verdict
 from pcer.measuring.tested import PlaceboCheck
 from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
@@ -82,14 +82,14 @@ class GroupResult(Record):
     benefit: Summary
     overfitting_gap: Summary
     accuracy_difference: Summary
-    cost: Estimate
+    exposure: Estimate
     noise_level: float | None
-    detectable_cost: float | None
+    detectable: float | None
     p_value: float | None  # of "is anything memorised about these records?", adjusted
     p_value_alone: float | None  # over the deciding attacks only
     detected_by: str | None  # the attack that this p-value is of
-    resolved: bool
-    too_few: bool  # for this cost to tell anything
+    detected: bool
+    too_few: bool  # for this attack to tell anything
     null_gap: NullPicture | None
     pcer: Summary
     allowed: GroupBound | None
@@ -97,10 +97,10 @@ class GroupResult(Record):
     @property
     def is_clear(self) -> bool:
         """Whether it is detected, and its interval excludes a coin, too."""
-        if self.cost.interval is None:
-            return self.resolved
-        low, _ = self.cost.interval
-        return self.resolved and low > 0
+        if self.exposure.interval is None:
+            return self.detected
+        low, _ = self.exposure.interval
+        return self.detected and low > 0
 
 
 class PooledDisparity(Record):
@@ -108,7 +108,7 @@ class PooledDisparity(Record):
 
     disparity: float | None
     ci: tuple[float, float] | None
-    costs_resolved: bool
+    exposures_detected: bool
 
 
 class Difference(Estimate):
@@ -177,7 +177,7 @@ class PairResult(Record):
     """
 
     groups: tuple[str, str]
-    verdict: BudgetVerdict  # the first of the statements
+    verdict: SettingVerdict  # the first of the statements
     exposure: ExposureAnswer
     outcomes: OutcomesAnswer
     double_disadvantage: DoubleDisadvantage
@@ -220,7 +220,7 @@ class PairResult(Record):
         return [statement for statement, is_true in holds.items() if is_true]
 
 
-class BudgetResult(Record):
+class SettingResult(Record):
     """Everything about one setting: a model, where it has a name, and a budget."""
 
     model: str | None
@@ -233,7 +233,7 @@ class BudgetResult(Record):
     groups: dict[str, GroupResult]
     pairs: list[PairResult]
     pcer_spread: Summary
-    verdict: BudgetVerdict  # the strongest of its pairs
+    verdict: SettingVerdict  # the strongest of its pairs
     reason: str | None  # why nothing can be told, or why an alarm was downgraded
     headline: str  # at most 30 words: the exposure sentence, then the outcome sentence
 
@@ -250,7 +250,7 @@ class BudgetResult(Record):
     @property
     def is_detected(self) -> bool:
         """Whether exposure is detected in some group."""
-        return any(group.resolved for group in self.groups.values())
+        return any(group.detected for group in self.groups.values())
 
     @property
     def named(self) -> list[str]:
@@ -267,29 +267,32 @@ class BudgetResult(Record):
         return list(dict.fromkeys(group for group in groups if group is not None))
 
     @property
-    def largest_cost(self) -> float:
-        """The most exposed group's cost; minus infinity where none is known."""
-        costs = [group.cost.value for group in self.groups.values()]
-        return max((cost for cost in costs if cost is not None), default=-math.inf)
+    def highest_exposure(self) -> float:
+        """The most exposed group's; minus infinity where none is known."""
+        exposures = [group.exposure.value for group in self.groups.values()]
+        return max(
+            (exposure for exposure in exposures if exposure is not None),
+            default=-math.inf,
+        )
 
 
-class CostStory(Record):
+class AttackStory(Record):
     """One carried attack put to the same tests; groups are named for any setting.
 
-    p-values are its smallest of each kind. Those "over costs" are adjusted over all
+    p-values are its smallest of each kind. Those "over attacks" are adjusted over all
     attacks, too; where such a one is at most .05, groups are named only where they
     stand after that adjustment.
     """
 
-    cost: str
+    attack: str
     n_cells: int  # settings and groups that it could be tested in
-    n_resolved: int
+    n_detected: int
     more_exposed: list[str]
     lower_ratio: list[str]
     double_disadvantage: list[str]
     p_value: float | None  # of a difference of exposures, adjusted within this attack
-    p_value_over_costs: float | None
-    ratio_p_over_costs: float | None
+    p_value_over_attacks: float | None
+    ratio_p_over_attacks: float | None
     # Settings, by position, where something is memorised, adjusted over all attacks.
     detected_in: list[int]
     differs_in: list[int]  # likewise, where exposures differ
@@ -297,10 +300,10 @@ class CostStory(Record):
     @property
     def statements(self) -> list[str]:
         """What it shows after correction for all attacks, as ``--fail-on`` calls it."""
-        if self.cost == SPENT.name:  # what training allows is no attack
+        if self.attack == SPENT.name:  # what training allows is no attack
             return []
-        exposure_holds = (self.p_value_over_costs or 0.0) <= SIGNIFICANCE
-        ratio_holds = (self.ratio_p_over_costs or 0.0) <= SIGNIFICANCE
+        exposure_holds = (self.p_value_over_attacks or 0.0) <= SIGNIFICANCE
+        ratio_holds = (self.ratio_p_over_attacks or 0.0) <= SIGNIFICANCE
         holds = {
             "double_disadvantage": exposure_holds and bool(self.double_disadvantage),
             "exposure_differs": exposure_holds and bool(self.more_exposed),
@@ -336,12 +339,12 @@ class Result(Shown):
     """What a function of pcer finds; its file begins with format and version."""
 
     if TYPE_CHECKING:  # each has this field, at its own place in the file
-        cost: str
+        attack: str
 
     @property
-    def proxy(self) -> AttackKind:
-        """The attack behind ``cost``."""
-        return attack_kind(self.cost)
+    def attack_kind(self) -> AttackKind:
+        """What is known of the attack of that name."""
+        return attack_kind(self.attack)
 
     def to_tree(self) -> dict[str, Any]:
         """Plain objects, numbers rounded as they are written."""
@@ -373,15 +376,15 @@ class Audit(Result, ShownAudit):
         family_p: of this release's strongest difference of exposures or ratios,
             adjusted over the family; None for one release.
         family_p_outcomes: of its strongest difference of outcomes, likewise.
-        cost: the cost that everything but ``published`` and ``costs`` is about.
-        choice: why that cost.
+        attack: what everything but ``published`` and ``attacks`` is about.
+        choice: why that attack.
         stronger_attack: one that was possible and is absent without a reason; None:
             none is.
         broken_rules: of the plan's policy; empty where it holds, or where there is
             none.
         declarations: what the numbers say against the release's own words.
         verdict: the strongest over settings; every output says this one.
-        telling: position of the setting that ``headline`` and ``account`` are about.
+        main_setting: place of the setting that ``headline`` and ``account`` are about.
         account: the finding for the people affected.
     """
 
@@ -394,17 +397,17 @@ class Audit(Result, ShownAudit):
     family_p_outcomes: float | None
     subject: AuditSubject
     plan: Plan
-    cost: str
+    attack: str
     choice: str
     stronger_attack: str | None
-    verdict: BudgetVerdict
-    telling: int
+    verdict: SettingVerdict
+    main_setting: int
     headline: str
     account: list[str]
     trust: list[str]
     next_steps: list[str]
-    budgets: list[BudgetResult]
-    costs: list[CostStory]
+    settings: list[SettingResult]
+    attacks: list[AttackStory]
     declarations: list[DeclarationFinding]
     broken_rules: list[BrokenRule]
     published: list[AsPublished]
@@ -426,9 +429,9 @@ class Audit(Result, ShownAudit):
         return [first, *(rule.sentence for rule in self.broken_rules)]
 
     @property
-    def told(self) -> BudgetResult:
+    def told(self) -> SettingResult:
         """The setting that the sentences are about."""
-        return self.budgets[self.telling]
+        return self.settings[self.main_setting]
 
     def to_tree(self) -> dict[str, Any]:
         """Plain objects, numbers rounded as they are written; the plan's as given."""
@@ -443,13 +446,13 @@ class Audit(Result, ShownAudit):
         of Algorithm 1 has no place.
         """
         places: dict[str, list[int | str]] = {}
-        for index, setting in enumerate(self.budgets):
+        for index, setting in enumerate(self.settings):
             for pair in setting.pairs:
                 for statement in pair.statements:
                     places.setdefault(statement, []).append(index)
-        for story in self.costs:
+        for story in self.attacks:
             for statement in story.statements:
-                places.setdefault(statement, []).append(story.cost)
+                places.setdefault(statement, []).append(story.attack)
         for published in self.published:
             verdict = str(published.algorithm1.verdict)
             if verdict in GUARDED:
@@ -479,7 +482,7 @@ def strongest(verdicts: Iterable[Verdict]) -> Verdict:
     """
     equal = Verdict.EQUAL_WITHIN_MARGIN
     others = [verdict for verdict in verdicts if verdict is not equal]
-    return min(others, key=BUDGET_VERDICTS.index, default=equal)
+    return min(others, key=SETTING_VERDICTS.index, default=equal)
 
 
 def rounded(tree: Any) -> Any:

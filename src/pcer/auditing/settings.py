@@ -51,9 +51,9 @@ class InSetting(NamedTuple):
 
 def setting_result(
     tested: Tested, judged: Judged, paper: SettingNumbers, index: int
-) -> record.BudgetResult:
+) -> record.SettingResult:
     """One setting by the deciding attacks, beside the paper's numbers."""
-    measured = tested.measured[tested.cost][index]
+    measured = tested.measured[tested.attack][index]
     here = InSetting(tested, judged, judged.evidence, measured, index)
     pooled_ratio = _pooled_ratios(measured, tested.plan)
     pairs = []
@@ -63,7 +63,7 @@ def setting_result(
 
     panel = measured.panel
     summaries = paper.summaries
-    return record.BudgetResult(
+    return record.SettingResult(
         model=panel.model,
         epsilon=stated_epsilon(panel),
         n_seeds=len(panel.seeds),
@@ -73,7 +73,7 @@ def setting_result(
         equalized_odds_gap=summaries.equalized_odds_gap,
         groups=_group_results(here, paper),
         pairs=pairs,
-        pcer_spread=summaries.attacks[tested.cost].spread,
+        pcer_spread=summaries.attacks[tested.attack].spread,
         verdict=record.strongest(pair.verdict for pair in pairs),
         reason=_reason(here),
         headline="",  # follows, by ``conclude``
@@ -102,7 +102,7 @@ def _cannot_tell(here: InSetting) -> str | None:
     if contradiction is not None:
         return f"{contradiction[0].lower()}{contradiction[1:].rstrip('.')}"
 
-    has_group = np.isfinite(here.evidence.cost_p_alone[here.setting_index]).any()
+    has_group = np.isfinite(here.evidence.detection_p_alone[here.setting_index]).any()
     has_pair = np.isfinite(here.evidence.exposure.p_value[here.setting_index]).any()
     if has_group and has_pair:
         return None
@@ -142,7 +142,7 @@ def _group_results(
     for group, name in enumerate(panel.group_names):
         place = here.setting_index, group
         detected_by = None
-        if np.isfinite(evidence.cost_p_alone[place]):
+        if np.isfinite(evidence.detection_p_alone[place]):
             detected_by = tested.attacks[evidence.detected_by[place]]
         groups[name] = record.GroupResult(
             n_train=finite_or_none(panel.n_train[:, group].mean()),
@@ -154,16 +154,16 @@ def _group_results(
             benefit=summaries.benefit[group],
             overfitting_gap=summaries.overfitting_gap[group],
             accuracy_difference=summaries.accuracy_difference[group],
-            cost=record.Estimate(**_estimate_fields(exposures, place)),
+            exposure=record.Estimate(**_estimate_fields(exposures, place)),
             noise_level=finite_or_none(here.judged.noise_level[place]),
-            detectable_cost=finite_or_none(exposures.detectable[place]),
-            p_value=finite_or_none(evidence.cost_p[place]),
-            p_value_alone=finite_or_none(evidence.cost_p_alone[place]),
+            detectable=finite_or_none(exposures.detectable[place]),
+            p_value=finite_or_none(evidence.detection_p[place]),
+            p_value_alone=finite_or_none(evidence.detection_p_alone[place]),
             detected_by=detected_by,
-            resolved=bool(evidence.resolved[place]),
+            detected=bool(evidence.detected[place]),
             too_few=not bool(here.measured.has_enough_records[group]),
             null_gap=None if paper.null is None else paper.null.gaps[group],
-            pcer=summaries.pcer[tested.cost][group],
+            pcer=summaries.pcer[tested.attack][group],
             allowed=_allowed(here, name),
         )
     return groups
@@ -267,7 +267,7 @@ def _exposure(compared: ComparedPair) -> record.ExposureAnswer:
     by_attack = tested.tests[attack].pairs.exposure.value[place]
 
     is_tested = np.isfinite(p_value) and tested.contradiction is None
-    group_p = evidence.cost_p_alone[compared.group_places]
+    group_p = evidence.detection_p_alone[compared.group_places]
     group: str | None = None
     shown_by: list[str] = []
     answer: record.AboutExposure = "cannot_tell"
@@ -277,7 +277,7 @@ def _exposure(compared: ComparedPair) -> record.ExposureAnswer:
         agreeing = np.flatnonzero(evidence.agree[:, *place])
         shown_by = [tested.attacks[index] for index in agreeing]
     elif is_tested and np.isfinite(group_p).any():
-        is_detected = evidence.resolved[compared.group_places].any()
+        is_detected = evidence.detected[compared.group_places].any()
         answer = "no_difference_shown" if is_detected else "none_detected"
 
     return record.ExposureAnswer(
@@ -354,14 +354,14 @@ def _ratio(compared: ComparedPair) -> record.RatioAnswer:
     return record.RatioAnswer(
         answer=answer,
         group=compared.name(compared.lower_ratio) if differs else None,
-        attack=tested.cost,
+        attack=tested.attack,
         driven_by=_driver(compared) if differs else None,
         cross_product=finite_or_none(cross.value[place]),
         standard_error=finite_or_none(cross.error[place]),
         p_value=finite_or_none(cross.p_value[place]),
         p_value_alone=finite_or_none(cross.p_alone[place]),
         downgraded=compared.downgraded("ratio"),
-        placebo=compared.placebo(tested.cost),
+        placebo=compared.placebo(tested.attack),
     )
 
 
@@ -415,7 +415,7 @@ def _sign_limit(compared: ComparedPair) -> float | None:
     lower = compared.lower_ratio
     higher = compared.first if lower == compared.second else compared.second
     rate = here.measured.received.mean(axis=0)
-    if exposed is None or not here.evidence.resolved[here.setting_index, lower]:
+    if exposed is None or not here.evidence.detected[here.setting_index, lower]:
         return None
     if not rate[lower] > rate[higher]:
         return None
@@ -430,9 +430,9 @@ def _pooled_disparity(
 ) -> record.PooledDisparity:
     """First minus second of ``_pooled_ratios``, with an interval over the draws."""
     here = compared.here
-    both = bool(here.evidence.resolved[compared.group_places].all())
+    both = bool(here.evidence.detected[compared.group_places].all())
     if ratio is None:
-        return record.PooledDisparity(disparity=None, ci=None, costs_resolved=both)
+        return record.PooledDisparity(disparity=None, ci=None, exposures_detected=both)
     disparity = ratio[:, compared.first] - ratio[:, compared.second]
     interval = None
     if len(disparity) > 1:
@@ -440,7 +440,7 @@ def _pooled_disparity(
         ends = percentile_interval(disparity[1:], confidence_level=level)
         interval = interval_or_none(ends)
     return record.PooledDisparity(
-        disparity=finite_or_none(disparity[0]), ci=interval, costs_resolved=both
+        disparity=finite_or_none(disparity[0]), ci=interval, exposures_detected=both
     )
 
 

@@ -37,7 +37,7 @@ from pcer.report.views import View, setting_line, summary_line, summary_table, v
 # Options that are fields of the plan.
 FLAGS = {
     "benefit": "--benefit",
-    "cost": "--cost",
+    "attack": "--attack",
     "reference_group": "--reference",
     "margin": "--margin",
     "policy": "--policy",
@@ -90,7 +90,7 @@ def audit(
         metavar="NAME",
     ),
     benefit: Benefit | None = optional("Outcome that counts as a benefit."),
-    cost: Given = optional(
+    attack: Given = optional(
         "One attack in the release; or sharpest: the strongest two."
     ),
     reference_group: Given = optional(
@@ -115,7 +115,7 @@ def audit(
     """Audit releases: who is easier to recognise, who is worse served."""
     asked = {
         "benefit": benefit,
-        "cost": cost,
+        "attack": attack,
         "reference_group": reference_group,
         "margin": margin,
         "policy": None if policy_file is None else auditing.read_policy(policy_file),

@@ -39,7 +39,7 @@ def compare(
         metavar="OLD", help="Release to compare with, or its folder."
     ),
     new: Path = typer.Argument(metavar="NEW", help="Release that may be worse."),
-    cost: Given = optional("An attack that both carry; default: the strongest."),
+    attack: Given = optional("An attack that both carry; default: the strongest."),
     setting: Texts = optional(
         "Compare this setting, such as 'forest, none' or 0.5; repeatable.",
         metavar="NAME|OLD=NEW",
@@ -54,7 +54,7 @@ def compare(
     outputs = Outputs([old, new], json=json_path, junit=junit)
     before, after = read_releases([old, new], allow_large or [])
     with options_module.about(f"{old} and {new}"):
-        changes = compare_module.compare(before, after, cost=cost, settings=setting)
+        changes = compare_module.compare(before, after, attack=attack, settings=setting)
     outputs.give(
         change_view(changes),
         json=changes.to_json,
@@ -119,7 +119,7 @@ def trend(
     releases: list[Path] = typer.Argument(
         metavar="OLDEST... NEWEST", help="Releases of one model, in the order of time."
     ),
-    cost: Given = optional("An attack that all carry; default: the strongest."),
+    attack: Given = optional("An attack that all carry; default: the strongest."),
     setting: Given = optional(
         "One that all have, such as 0.5; default: the least private."
     ),
@@ -132,7 +132,7 @@ def trend(
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
     with outputs_module.working("Auditing"):
-        versions = trend_module.trend(read, cost=cost, setting=setting)
+        versions = trend_module.trend(read, attack=attack, setting=setting)
     outputs.give(
         trend_view(versions),
         json=versions.to_json,
@@ -162,7 +162,7 @@ def plan(
     n_settings: int | None = optional(
         "Models or budgets that are audited together.", "--settings"
     ),
-    cost: Given = optional(
+    attack: Given = optional(
         "gap; from a release any attack in it; default: the strongest."
     ),
     exposure: float | None = optional(
@@ -182,7 +182,7 @@ def plan(
         "test_size": test_size,
         "n_splits": n_splits,
         "n_settings": n_settings,
-        "cost": cost,
+        "attack": attack,
         "exposure": exposure,
         "target": target,
         "setting": setting,

@@ -31,7 +31,7 @@ from pcer.cli.options import require_packages
 from pcer.cli.process import KEPT, require_stdout
 from pcer.errors import OutputError, printable
 from pcer.files import make_folder, write_files
-from pcer.measuring.plan import BUDGET_VERDICTS
+from pcer.measuring.plan import SETTING_VERDICTS
 from pcer.report.formats.terminal import NARROWEST, WIDTH, terminal_parts, wrapped
 from pcer.report.table import Lines, Table
 
@@ -175,7 +175,7 @@ def print_parts(parts: Iterable[tuple[str, str]], *, stderr: bool = False) -> No
     for title, body in parts:
         console.print(Text(title, style="bold"), soft_wrap=True)
         text = Text(f"{body}\n" if body else "")
-        for verdict in BUDGET_VERDICTS:
+        for verdict in SETTING_VERDICTS:
             text.highlight_words([f"[{verdict.value}]"], COLOURS[verdict.severity])
         console.print(text, soft_wrap=True)
 

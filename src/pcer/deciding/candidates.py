@@ -428,10 +428,10 @@ def _lasting_variance(setting: Candidate, checked: Checked, levels: Levels) -> f
         return 100**2 * float(measured.received_lasting[groups].sum())
     exposed = measured.exposed
     assert exposed is not None  # it has a value
-    scale = measured.proxy.scale
+    scale = measured.attack_kind.scale
     people_part = exposure.PEOPLE_PARTS.get(scale, variances.people_part)
-    cost = np.maximum(exposed.value[groups], 0.0)
-    people = people_part(cost, exposed.n[groups])
+    own_exposure = np.maximum(exposed.value[groups], 0.0)
+    people = people_part(own_exposure, exposed.n[groups])
     return min(variance, (scale.per_success or 0.0) ** 2 * float(people.sum()))
 
 

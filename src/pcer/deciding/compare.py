@@ -152,7 +152,7 @@ class Changes(Result):
     """The result of ``pcer.compare``.
 
     Attributes:
-        cost: the attack that measures exposure in both.
+        attack: the one that measures exposure in both.
         same_people: whether both releases say that they are of the same records.
         verdict: worse if anything is; else improved if anything is; or the same
             release.
@@ -166,7 +166,7 @@ class Changes(Result):
     old: ComparedRelease
     new: ComparedRelease
     attribute: str
-    cost: str
+    attack: str
     same_people: bool
     verdict: ChangeVerdict
     headline: str
@@ -184,7 +184,7 @@ def compare(
     old: Given,
     new: Given,
     *,
-    cost: str | None = None,
+    attack: str | None = None,
     settings: Wanted = None,
 ) -> Changes:
     """Is the new model's exposure, or a difference between groups, worse beyond chance?
@@ -197,7 +197,7 @@ def compare(
     Args:
         old: the release to compare with, or its path.
         new: the one that may be worse; of the same attribute, groups and outcome.
-        cost: the attack; by default the strongest that both carry.
+        attack: its name; by default the strongest that both carry.
         settings: which to compare, such as "forest, none" or "0.5"; "A=B" is A of the
             old one with B of the new. By default those that both have, or the only one
             of each.
@@ -210,10 +210,10 @@ def compare(
     new = release_at(new)
     require_alike(old, new)
     matches, left_out = matched_settings(panels(old), panels(new), settings)
-    proxy = choose_attack(matches, cost)
+    kind = choose_attack(matches, attack)
     digest = old.provenance.data_digest
     same_people = digest is not None and digest == new.provenance.data_digest
-    compared = _compared(old, new, matches, proxy, same_people=same_people)
+    compared = _compared(old, new, matches, kind, same_people=same_people)
     changes = _setting_changes(matches, compared)
     verdict = ChangeVerdict.strongest(setting.verdict for setting in changes)
     if old.sha256 == new.sha256 and all(each.old == each.new for each in changes):
@@ -222,12 +222,12 @@ def compare(
         old=_compared_release(old),
         new=_compared_release(new),
         attribute=old.subject.attribute,
-        cost=proxy.name,
+        attack=kind.name,
         same_people=same_people,
         verdict=verdict,
-        headline=_headline(verdict, changes, proxy),
+        headline=_headline(verdict, changes, kind),
         account=[
-            *_account_of_errors(changes, proxy, same_people=same_people),
+            *_account_of_errors(changes, kind, same_people=same_people),
             *_account_of_shares(matches[0]),
         ],
         settings=changes,
@@ -247,7 +247,7 @@ def _compared(
     old: Release,
     new: Release,
     matches: Sequence[Match],
-    proxy: AttackKind,
+    kind: AttackKind,
     *,
     same_people: bool,
 ) -> list[ChangedRows]:
@@ -262,7 +262,7 @@ def _compared(
         for panel, inflation in zip(match, inflations, strict=True):
             measured.append(
                 exposure.measure_panel(
-                    panel, Plan(), proxy.name, variance_inflation=inflation
+                    panel, Plan(), kind.name, variance_inflation=inflation
                 )
             )
         common = _common_splits(match, old, new) if same_people else None
@@ -351,7 +351,7 @@ def _change(axis: Axis, groups: tuple[str, ...], row: Mapping[str, Any]) -> Chan
 
 
 def _headline(
-    verdict: ChangeVerdict, settings: Sequence[SettingChange], cost: AttackKind
+    verdict: ChangeVerdict, settings: Sequence[SettingChange], attack: AttackKind
 ) -> str:
     """What changed on each axis, the worse first; or the most that may be missed."""
     if verdict is ChangeVerdict.SAME_RELEASE:
@@ -362,7 +362,7 @@ def _headline(
         rows = _changes_on(axis, settings)
         verdicts[axis] = ChangeVerdict.strongest(row.verdict for _, row in rows)
     axes = sorted(verdicts, key=lambda axis: severity(verdicts[axis]))
-    sentences = [_said_of(axis, verdicts[axis], settings, cost) for axis in axes]
+    sentences = [_said_of(axis, verdicts[axis], settings, attack) for axis in axes]
     return " ".join(sentences)
 
 
@@ -370,15 +370,15 @@ def _said_of(
     axis: Axis,
     verdict: ChangeVerdict,
     settings: Sequence[SettingChange],
-    cost: AttackKind,
+    attack: AttackKind,
 ) -> str:
     """What changed on one axis, a few changes by name; or what may have been missed."""
     if verdict is ChangeVerdict.CANNOT_BE_TOLD:
         if axis == "exposure":
-            return _missed_exposure(settings, cost)
+            return _missed_exposure(settings, attack)
         return _missed_outcomes(settings)
     changes = [
-        worded(row, setting.new, cost, len(settings) > 1)
+        worded(row, setting.new, attack, len(settings) > 1)
         for setting, row in _changes_on(axis, settings)
         if row.verdict is verdict
     ]
@@ -398,13 +398,13 @@ def _changes_on(
     return changes
 
 
-def worded(row: Change, at: ComparedSetting, cost: AttackKind, several: bool) -> str:
+def worded(row: Change, at: ComparedSetting, attack: AttackKind, several: bool) -> str:
     """One change; where ``several`` settings are compared, it names the setting."""
     old = row.old or 0.0
     new = row.new or 0.0
     groups = listed(row.groups)
     where = f" {at.name.in_sentence}" if several else ""
-    scale = cost.scale if row.axis == "exposure" else attack_kinds.ACCURACY
+    scale = attack.scale if row.axis == "exposure" else attack_kinds.ACCURACY
     if len(row.groups) == 1:
         return say(
             "compare",
@@ -428,14 +428,16 @@ def worded(row: Change, at: ComparedSetting, cost: AttackKind, several: bool) ->
 
 
 def _missed_exposure(
-    settings: Sequence[SettingChange], cost: AttackKind, start: str = "No change shown"
+    settings: Sequence[SettingChange],
+    attack: AttackKind,
+    start: str = "No change shown",
 ) -> str:
     """By how much exposure may have risen, and its differences may have grown."""
     risen = _largest(setting.groups for setting in settings)
     grown = _largest(setting.pairs for setting in settings)
     if risen is None:
         return say("compare", "too_few")
-    scale = cost.scale
+    scale = attack.scale
     return say(
         "compare",
         "missed_groups" if grown is None else "missed",
@@ -463,12 +465,12 @@ def _largest(by_setting: Iterable[Sequence[Change]]) -> float | None:
 
 
 def _account_of_errors(
-    settings: Sequence[SettingChange], cost: AttackKind, *, same_people: bool
+    settings: Sequence[SettingChange], attack: AttackKind, *, same_people: bool
 ) -> Iterator[str]:
     """What was measured how, and which error the changes have."""
     if any(setting.verdict is not ChangeVerdict.CANNOT_BE_TOLD for setting in settings):
-        yield _missed_exposure(settings, cost, "In all settings")
-    yield say("compare", "measured", attack=cost.phrase)
+        yield _missed_exposure(settings, attack, "In all settings")
+    yield say("compare", "measured", attack=attack.phrase)
     paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
     if not paired:
         yield say("compare", "people" if same_people else "nothing")

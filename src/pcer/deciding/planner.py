@@ -42,7 +42,7 @@ from pcer.measuring.power import (
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import GAP, attack_named
 from pcer.release.file import Release, release_at
-from pcer.release.panel import Panel, carried_costs, panels
+from pcer.release.panel import Panel, carried_attacks, panels
 from pcer.wording import setting_called
 
 ACCURACY: Final = 0.8
@@ -99,7 +99,7 @@ class Outlook(Result, ShownOutlook):
             alone.
         subject: what the release is about; None without one.
         setting: the release's setting that it is about.
-        cost: what exposure is measured by.
+        attack: what exposure is measured by.
         n_settings: settings that are audited together.
         target: exposure or difference that should be shown; None where none was named.
         groups: the exposure of each group.
@@ -113,7 +113,7 @@ class Outlook(Result, ShownOutlook):
     release_sha256: str | None
     subject: str | None
     setting: str | None
-    cost: str
+    attack: str
     n_splits: int
     n_settings: int
     target: float | None
@@ -144,7 +144,7 @@ def detectable(  # noqa: PLR0913 # a front door
     test_size: float | None = None,
     n_splits: int | None = None,
     n_settings: int | None = None,
-    cost: str | None = None,
+    attack: str | None = None,
     exposure: float | None = None,
     target: float | None = None,
     setting: str | float | None = None,
@@ -165,7 +165,7 @@ def detectable(  # noqa: PLR0913 # a front door
         n_splits: distinct splits (20, or as many as the release has).
         n_settings: models or budgets that are audited together (1, or as in the
             release).
-        cost: "gap"; of a release any attack that it carries, by default the strongest.
+        attack: "gap"; of a release any that it carries, by default the strongest.
         exposure: of the less exposed group of every pair (0, or what the release
             shows).
         target: exposure or difference to show; asks for splits and people.
@@ -185,7 +185,7 @@ def detectable(  # noqa: PLR0913 # a front door
             raise InputError(
                 "a release has its own accuracies and test size; leave yours out."
             )
-        planned = _of_release(release_at(of), cost, setting, n_settings)
+        planned = _of_release(release_at(of), attack, setting, n_settings)
     else:
         if setting is not None:
             raise InputError(
@@ -195,7 +195,7 @@ def detectable(  # noqa: PLR0913 # a front door
             of,
             accuracy=ACCURACY if accuracy is None else accuracy,
             test_size=test_size or TEST_SIZE,
-            cost=cost,
+            attack=attack,
             n_settings=n_settings or 1,
         )
     if n_splits is not None:
@@ -234,13 +234,13 @@ def _require_share(**arguments: Any) -> None:
 
 
 def _of_sizes(
-    groups: Any, *, accuracy: Any, test_size: float, cost: str | None, n_settings: int
+    groups: Any, *, accuracy: Any, test_size: float, attack: str | None, n_settings: int
 ) -> _Planned:
     """A study of the overfitting gap, whose error follows from sizes and accuracies."""
     _require_sizes(groups)
-    if cost is not None and attack_named(cost) not in (SHARPEST, GAP.name):
+    if attack is not None and attack_named(attack) not in (SHARPEST, GAP.name):
         raise InputError(
-            f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} "
+            f"sizes alone tell what the {GAP.name} can show, but not what {attack!r} "
             "can; give a release of a few splits that carries it."
         )
     names = [*map(str, groups)]
@@ -261,7 +261,7 @@ def _of_sizes(
         "release_sha256": None,
         "subject": None,
         "setting": None,
-        "cost": GAP.name,
+        "attack": GAP.name,
         "n_settings": n_settings,
     }
     return _Planned(design, bases, about)
@@ -300,7 +300,7 @@ def _accuracy_by_group(accuracy: Any, names: Sequence[str]) -> FloatArray:
 
 def _of_release(
     release: Release,
-    cost: str | None,
+    attack_name: str | None,
     setting: str | float | None,
     n_settings: int | None,
 ) -> _Planned:
@@ -308,8 +308,8 @@ def _of_release(
     by_setting = panels(release)
     plan = choose_attacks.require_available(
         by_setting,
-        carried_costs(by_setting),
-        Plan(cost=SHARPEST if cost is None else cost),
+        carried_attacks(by_setting),
+        Plan(attack=SHARPEST if attack_name is None else attack_name),
     )
     if not is_random(release):
         raise InputError(
@@ -319,10 +319,10 @@ def _of_release(
     names = [facts.name for facts in arrays.settings]
     chosen = _chosen_setting(by_setting, setting, names)
     attacks = choose_attacks.deciding_attacks(by_setting, plan)
-    by_cost = exposure.measure_costs(
+    by_attack = exposure.measure_attacks(
         by_setting, plan, variance_inflation=arrays.variance_inflation
     )
-    measured = [by_cost[attack] for attack in attacks]
+    measured = [by_attack[attack] for attack in attacks]
     pairs = choose_attacks.pairs_of(by_setting, plan)
     if n_settings is None:
         n_tests = _tests_of_audit(release, measured, pairs)
@@ -339,7 +339,7 @@ def _of_release(
         "release_sha256": release.sha256,
         "subject": f"{release.subject.dataset} ({release.subject.attribute})",
         "setting": names[chosen] if len(names) > 1 else None,
-        "cost": attacks[0],
+        "attack": attacks[0],
         "n_settings": n_settings or len(names),
     }
     exposures = np.maximum(first.exposed.value, 0.0)
@@ -371,7 +371,7 @@ def _tests_of_audit(
     """How many exposures and how many differences the release's audit tests."""
     tests = [attack_tests(by_setting, pairs, random=True) for by_setting in measured]
     evidence = decide(tests, pairs, outcome=release.subject.outcome)
-    return evidence.n_cost_tests, evidence.n_pair_tests
+    return evidence.n_detection_tests, evidence.n_pair_tests
 
 
 def _outlook(planned: _Planned, target: float | None) -> Outlook:

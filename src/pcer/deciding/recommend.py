@@ -60,7 +60,7 @@ class Recommendation(Result):
     Attributes:
         choice: the setting to train; None where none is shown to hold every limit.
         nearest: without a choice, the setting that comes nearest, in standard errors.
-        cost: the first of the attacks that exposure is held against.
+        attack: the first of those that exposure is held against.
     """
 
     format: Literal["pcer-recommendation"] = "pcer-recommendation"
@@ -69,7 +69,7 @@ class Recommendation(Result):
     settings: list[SettingAnswer]
     nearest: ComparedSetting | None
     limits: dict[str, float]
-    cost: str
+    attack: str
     headline: str
     account: list[str]
     price: Price
@@ -152,7 +152,7 @@ def recommend(  # noqa: PLR0913 # a front door
         settings=answers,
         nearest=None if tied else named,
         limits=limits,
-        cost=levels.attacks[0],
+        attack=levels.attacks[0],
         headline=headline,
         account=_account(tied, settings, levels.attacks),
         price=price_of(settings),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from pcer.auditing.audit import audit
-from pcer.auditing.record import Audit, BudgetResult, Result
+from pcer.auditing.record import Audit, Result, SettingResult
 from pcer.deciding.compare import (
     Changes,
     Given,
@@ -29,7 +29,7 @@ class Trend(Result):
     """The result of ``pcer.trend``: versions of one model, the oldest first.
 
     Attributes:
-        cost: the attack that measures exposure in all versions.
+        attack: the one that measures exposure in all versions.
         change: from the first to the last; the steps between them are not tested.
         versions: the audit of each.
         positions: of the setting in each audit.
@@ -37,16 +37,16 @@ class Trend(Result):
 
     format: Literal["pcer-trend"] = "pcer-trend"
     version: Literal[1] = 1
-    cost: str
+    attack: str
     change: Changes
     versions: list[Audit]
     positions: list[int]
 
     @property
-    def settings(self) -> list[BudgetResult]:
+    def settings(self) -> list[SettingResult]:
         """The setting in every version."""
         pairs = zip(self.versions, self.positions, strict=True)
-        return [audit.budgets[position] for audit, position in pairs]
+        return [audit.settings[position] for audit, position in pairs]
 
     @property
     def title(self) -> str:
@@ -59,7 +59,7 @@ class Trend(Result):
 
 def trend(
     *releases: Given | Sequence[Given],
-    cost: str | None = None,
+    attack: str | None = None,
     setting: str | float | None = None,
 ) -> Trend:
     """Audit versions of one model, the oldest first: is the last worse than the first?
@@ -67,7 +67,7 @@ def trend(
     Args:
         releases: two or more, or their paths, or a list of them, in the order of time;
             of the same attribute, groups and outcome.
-        cost: the attack; by default the strongest that all carry.
+        attack: its name; by default the strongest that all carry.
         setting: one that all have, such as "0.5". By default the least private of
             these.
 
@@ -77,18 +77,18 @@ def trend(
     """
     versions = _versions(releases)
     match = _setting_in_all(versions, setting)
-    proxy = choose_attack([match], cost)
+    kind = choose_attack([match], attack)
     change = compare(
-        versions[0], versions[-1], cost=proxy.name, settings=_both_names(match)
+        versions[0], versions[-1], attack=kind.name, settings=_both_names(match)
     )
     positions = [
         panels(version).index(panel)
         for version, panel in zip(versions, match, strict=True)
     ]
     return Trend(
-        cost=proxy.name,
+        attack=kind.name,
         change=change,
-        versions=_audits(versions, proxy.name),
+        versions=_audits(versions, kind.name),
         positions=positions,
     )
 
@@ -132,10 +132,10 @@ def _both_names(match: Match) -> str:
     return f"{names[0]}={names[-1]}"
 
 
-def _audits(versions: Sequence[Release], cost: str) -> list[Audit]:
+def _audits(versions: Sequence[Release], attack: str) -> list[Audit]:
     """The audit of each; by this attack, unless each audit takes it by itself."""
     audits = [audit(version) for version in versions]
-    if all(audited.cost == cost for audited in audits):
+    if all(audited.attack == attack for audited in audits):
         return audits
     # Numbers of another attack tell no trend.
-    return [audit(version, cost=cost) for version in versions]
+    return [audit(version, attack=attack) for version in versions]

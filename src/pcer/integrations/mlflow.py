@@ -126,7 +126,7 @@ def _tags(found: Audit) -> dict[str, str]:
         "pcer_verdict": found.verdict.value,
         "pcer_headline": found.headline,
         "pcer_setting": setting_name(found.told.model, found.told.epsilon),
-        "pcer_attack": found.cost,
+        "pcer_attack": found.attack,
         RELEASE_TAG: found.release_sha256,
         PLAN_TAG: found.plan_sha256,
     }

@@ -74,7 +74,7 @@ def difference_bounds(
 ) -> Bounds:
     """(pair,) by how many right answers of 100 the exposures of two groups differ."""
     difference = compare_pairs(measured, pairs).exposure
-    largest = max(1.0, measured.proxy.scale.largest)
+    largest = max(1.0, measured.attack_kind.scale.largest)
     return _apart(difference, points_of(measured), largest, tails)
 
 
@@ -161,5 +161,5 @@ def accuracy_by_split(panel: Panel) -> FloatArray:
 
 def points_of(measured: Measured) -> float:
     """Right answers of 100 that an exposure of 1 adds; NaN where that is not known."""
-    per_success = measured.proxy.scale.per_success
+    per_success = measured.attack_kind.scale.per_success
     return math.nan if per_success is None else per_success

@@ -25,7 +25,7 @@ from pcer.release.attack_kinds import (
     attack_kind,
     attack_named,
 )
-from pcer.release.panel import Panel, carried_costs
+from pcer.release.panel import Panel, carried_attacks
 
 Match = tuple[Panel, ...]  # a setting of the old release beside one of the new
 
@@ -35,16 +35,16 @@ def require_available(
 ) -> Plan:
     """The plan, its attack by the release's name; PlanError for what is missing."""
     first = panels[0]
-    costs = sorted({GAP.name, *carried})
-    plan = plan.model_copy(update={"cost": attack_named(plan.cost, costs)})
-    if plan.cost not in (SHARPEST, *costs):
-        kind = ATTACK_KINDS.get(plan.cost)
+    attacks = sorted({GAP.name, *carried})
+    plan = plan.model_copy(update={"attack": attack_named(plan.attack, attacks)})
+    if plan.attack not in (SHARPEST, *attacks):
+        kind = ATTACK_KINDS.get(plan.attack)
         needs = ""
         if kind is not None:
             needs = f"; {kind.name} needs {kind.basis.format(n=kind.least_models)}"
         raise PlanError(
-            f"cost {plan.cost!r} is not in this release; it carries "
-            f"{', '.join(costs)}{needs}."
+            f"attack {plan.attack!r} is not in this release; it carries "
+            f"{', '.join(attacks)}{needs}."
         )
     if plan.benefit != "positive_rate" and first.test is None:
         raise PlanError(
@@ -84,45 +84,45 @@ def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
     Which fields are there decides, never their values. A user's own attacks come just
     before the plain AUC.
     """
-    if plan.cost != SHARPEST:
-        return (plan.cost,)
-    carried = carried_costs(panels)
+    if plan.attack != SHARPEST:
+        return (plan.attack,)
+    carried = carried_attacks(panels)
     own = [attack_kind(name) for name in carried if name.endswith(attack_kinds.OWN)]
     strongest = []
-    for proxies in _both_kinds([*ATTACK_KINDS.values(), *own]):
-        for proxy in proxies:
-            if is_carried(panels, plan, proxy):
-                strongest.append(proxy.name)
+    for kinds in _both_kinds([*ATTACK_KINDS.values(), *own]):
+        for kind in kinds:
+            if is_carried(panels, plan, kind):
+                strongest.append(kind.name)
                 break
     return tuple(strongest) or (GAP.name,)
 
 
-def _by_strength(proxies: Iterable[AttackKind]) -> list[AttackKind]:
+def _by_strength(kinds: Iterable[AttackKind]) -> list[AttackKind]:
     """Attacks that may decide, strongest first."""
-    able = [proxy for proxy in proxies if proxy.strength]
-    return sorted(able, key=lambda proxy: -proxy.strength)
+    able = [kind for kind in kinds if kind.strength]
+    return sorted(able, key=lambda kind: -kind.strength)
 
 
 def _both_kinds(
-    proxies: Iterable[AttackKind],
+    kinds: Iterable[AttackKind],
 ) -> tuple[list[AttackKind], list[AttackKind]]:
     """Advantages over a coin, and paired attacks, each strongest first.
 
     One of each kind decides: an advantage near its ceiling cannot show differences, and
     a paired attack misses weak ones that concern everybody.
     """
-    ordered = _by_strength(proxies)
-    advantages = [proxy for proxy in ordered if proxy.scale.is_advantage]
-    paired = [proxy for proxy in ordered if not proxy.scale.is_advantage]
+    ordered = _by_strength(kinds)
+    advantages = [kind for kind in ordered if kind.scale.is_advantage]
+    paired = [kind for kind in ordered if not kind.scale.is_advantage]
     return advantages, paired
 
 
-def is_carried(panels: Iterable[Panel], plan: Plan, cost: AttackKind) -> bool:
+def is_carried(panels: Iterable[Panel], plan: Plan, attack: AttackKind) -> bool:
     """Whether every setting has the attack, with errors, for large enough groups."""
-    if cost is GAP:
+    if attack is GAP:
         return True
     for panel in panels:
-        measured = measure_panel(panel, plan, cost.name)
+        measured = measure_panel(panel, plan, attack.name)
         if measured.exposed is None or not measured.has_enough_records.any():
             return False
     return True
@@ -139,23 +139,21 @@ def stronger_attacks(
     Only those that more splits make possible; others need reference models. Beside each
     stands why the release has not computed it, None if it does not say.
     """
-    if plan.cost != SHARPEST:
+    if plan.attack != SHARPEST:
         return []
     n_splits = min(panel.n_splits for panel in panels)
     missing = []
-    of_splits = [
-        proxy for proxy in ATTACK_KINDS.values() if proxy.basis is Basis.MODELS
-    ]
-    for proxies in _both_kinds(of_splits):
-        for proxy in proxies:
-            if proxy.name in deciding:
+    of_splits = [kind for kind in ATTACK_KINDS.values() if kind.basis is Basis.MODELS]
+    for kinds in _both_kinds(of_splits):
+        for kind in kinds:
+            if kind.name in deciding:
                 break
-            if n_splits >= proxy.least_models:
-                missing.append((proxy, not_computed.get(proxy.name)))
+            if n_splits >= kind.least_models:
+                missing.append((kind, not_computed.get(kind.name)))
     return missing
 
 
-def choose_attack(matches: Sequence[Match], cost: str | None) -> AttackKind:
+def choose_attack(matches: Sequence[Match], attack: str | None) -> AttackKind:
     """The attack named, or the strongest that all releases carry for everyone.
 
     Attacks that calibrate each record by the other models need as many models in each
@@ -163,10 +161,10 @@ def choose_attack(matches: Sequence[Match], cost: str | None) -> AttackKind:
     """
     sides = [*zip(*matches, strict=True)]
     as_many = all(_have_as_many_models(match) for match in matches)
-    if cost is None or cost == SHARPEST:
+    if attack is None or attack == SHARPEST:
         return _strongest_shared(sides, as_many=as_many)
 
-    named = attack_kind(attack_named(cost, carried_costs(chain(*sides))))
+    named = attack_kind(attack_named(attack, carried_attacks(chain(*sides))))
     for n, side in enumerate(sides, 1):
         if not is_carried(side, Plan(), named):
             raise PlanError(
@@ -188,8 +186,8 @@ def _have_as_many_models(match: Match) -> bool:
 
 
 def _strongest_shared(sides: Sequence[Match], *, as_many: bool) -> AttackKind:
-    for proxy in _by_strength(ATTACK_KINDS.values()):
-        is_fair = as_many or not proxy.is_calibrated
-        if is_fair and all(is_carried(side, Plan(), proxy) for side in sides):
-            return proxy
+    for kind in _by_strength(ATTACK_KINDS.values()):
+        is_fair = as_many or not kind.is_calibrated
+        if is_fair and all(is_carried(side, Plan(), kind) for side in sides):
+            return kind
     return GAP

@@ -22,7 +22,7 @@ from pcer.measuring import exposure
 from pcer.measuring.choose_attacks import pairs_of
 from pcer.measuring.exposure import Exposed, Measured
 from pcer.measuring.plan import Plan
-from pcer.measuring.variances import cost_in_tests, pooled_cost
+from pcer.measuring.variances import exposure_in_tests, weighted_exposure
 from pcer.metrics import FloatArray, IntArray, quotient
 
 CONFIDENCE: Final = 0.95  # that all upper bounds of one kind hold together
@@ -59,17 +59,17 @@ class BothExposed:
         old = self.old
         new = self.new
         middle = (old.value + new.value) / 2
-        old_cost = cost_in_tests(old.value, np.maximum(middle, least[0]))
-        new_cost = cost_in_tests(new.value, np.maximum(middle, least[1]))
-        shared = self._shared_variance(way, old_cost, new_cost)
+        old_exposure = exposure_in_tests(old.value, np.maximum(middle, least[0]))
+        new_exposure = exposure_in_tests(new.value, np.maximum(middle, least[1]))
+        shared = self._shared_variance(way, old_exposure, new_exposure)
         if self.is_paired:
-            people = old.people_part(old_cost) + new.people_part(new_cost)
+            people = old.people_part(old_exposure) + new.people_part(new_exposure)
             return new.per_split + way * old.per_split, people + shared
-        variance = old.variance_at(old_cost) + new.variance_at(new_cost)
+        variance = old.variance_at(old_exposure) + new.variance_at(new_exposure)
         return (new.value + way * old.value)[None], variance + shared
 
     def _shared_variance(
-        self, way: float, old_cost: FloatArray, new_cost: FloatArray
+        self, way: float, old_exposure: FloatArray, new_exposure: FloatArray
     ) -> FloatArray | float:
         """The most, 2 r sqrt(P_old P_new), that the same people add to the variance.
 
@@ -79,11 +79,11 @@ class BothExposed:
         """
         if not self.same_people:
             return 0.0
-        people = self.old.people_part(old_cost) * self.new.people_part(new_cost)
+        people = self.old.people_part(old_exposure) * self.new.people_part(new_exposure)
         correlation: FloatArray | float = 1.0
         if way < 0:
-            s = np.clip(old_cost / self.largest, 0.0, 1.0)
-            t = np.clip(new_cost / self.largest, 0.0, 1.0)
+            s = np.clip(old_exposure / self.largest, 0.0, 1.0)
+            t = np.clip(new_exposure / self.largest, 0.0, 1.0)
             odds = quotient(s * t, (1 - s) * (1 - t), otherwise=1.0)
             correlation = np.sqrt(np.minimum(1.0, odds))
         return 2 * correlation * np.sqrt(people)
@@ -176,7 +176,7 @@ def changed_rows(
         old,
         new.only(order),
         same_people=common is not None,
-        largest=before.proxy.scale.largest,
+        largest=before.attack_kind.scale.largest,
         is_paired=False,
     )
     served = BothExposed(
@@ -271,7 +271,7 @@ def pair_rows(both: BothExposed, *, tail: float) -> Rows:
 
 def _difference(both: BothExposed, way: float) -> Contrast:
     """First minus second group of a change, or of a sum; what splits share cancels."""
-    pooled = [pooled_cost(side.value, side.n) for side in (both.old, both.new)]
+    pooled = [weighted_exposure(side.value, side.n) for side in (both.old, both.new)]
     per_split, lasting = both.per_split_and_lasting(way, pooled)
     return Contrast.of(per_split[:, 0] - per_split[:, 1], lasting.sum(axis=0))
 

@@ -109,20 +109,22 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
         return PairTests(nothing, benefits, nothing)
 
     exposed = measured.exposed.only(groups)
-    cost = exposed.value
-    cost_in_tests = variances.cost_in_tests(
-        cost, variances.pooled_cost(cost, exposed.n)
+    exposure = exposed.value
+    exposure_in_tests = variances.exposure_in_tests(
+        exposure, variances.weighted_exposure(exposure, exposed.n)
     )
     sides = _Sides(
         groups=groups,
         exposed=exposed,
         benefit=benefit,
         benefit_variance=benefit_variance,
-        cost_in_tests=cost_in_tests,
-        cost_variance=exposed.variance_at(cost_in_tests),
+        exposure_in_tests=exposure_in_tests,
+        exposure_variance=exposed.variance_at(exposure_in_tests),
     )
-    exposures = _difference(cost[1] - cost[0], sides.cost_variance.sum(axis=0))
-    cross = benefit[0] * cost[1] - benefit[1] * cost[0]
+    exposures = _difference(
+        exposure[1] - exposure[0], sides.exposure_variance.sum(axis=0)
+    )
+    cross = benefit[0] * exposure[1] - benefit[1] * exposure[0]
     crosses = _difference(cross, _cross_variance(measured, sides))
     enough = np.asarray(measured.has_enough_records[groups].all(axis=0))
     return PairTests(_only(enough, exposures), benefits, _only(enough, crosses))
@@ -135,8 +137,8 @@ class _Sides(NamedTuple):
     exposed: Exposed  # its value is c
     benefit: FloatArray  # R
     benefit_variance: FloatArray  # V(R)
-    cost_in_tests: FloatArray  # the c at which the people's part is taken
-    cost_variance: FloatArray  # V(c)
+    exposure_in_tests: FloatArray  # the c at which the people's part is taken
+    exposure_variance: FloatArray  # V(c)
 
 
 def _cross_variance(measured: Measured, sides: _Sides) -> FloatArray:
@@ -150,20 +152,20 @@ def _cross_variance(measured: Measured, sides: _Sides) -> FloatArray:
         sides.benefit,
         exposed.value,
         sides.benefit_variance,
-        sides.cost_variance,
+        sides.exposure_variance,
         _covariance(sides),
     )
     if not exposed.is_counted or exposed.n_splits == 1:
         return closed
 
-    cost = exposed.per_split  # (split, side, pair), and so is the benefit
+    exposure = exposed.per_split  # (split, side, pair), and so is the benefit
     benefit = measured.received[:, sides.groups]
-    per_split = benefit[:, 0] * cost[:, 1] - benefit[:, 1] * cost[:, 0]
+    per_split = benefit[:, 0] * exposure[:, 1] - benefit[:, 1] * exposure[:, 0]
     people = variances.cross_variance(
         sides.benefit,
         exposed.value,
         measured.received_lasting[sides.groups],
-        exposed.people_part(sides.cost_in_tests),
+        exposed.people_part(sides.exposure_in_tests),
         _people_covariance(sides),
     )
     return variances.at_least_spread(closed, per_split, people)
@@ -180,7 +182,7 @@ def _covariance(sides: _Sides) -> FloatArray:
     if exposed.is_counted:
         lasting = (1 - 1 / n_splits) * _people_covariance(sides)
         return exposed.covariance / n_splits + lasting
-    largest = np.sqrt(sides.benefit_variance * sides.cost_variance)
+    largest = np.sqrt(sides.benefit_variance * sides.exposure_variance)
     return np.clip(exposed.covariance, -largest, largest)
 
 
@@ -214,9 +216,9 @@ class Evidence:
     attacks only.
     """
 
-    cost_p: FloatArray
-    cost_p_alone: FloatArray
-    resolved: BoolArray
+    detection_p: FloatArray
+    detection_p_alone: FloatArray
+    detected: BoolArray
     detected_by: IntArray  # (setting, group) the attack with the smallest p-value
     exposure: PairDifference
     benefit: PairDifference
@@ -238,9 +240,9 @@ class Evidence:
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
 
     @property
-    def n_cost_tests(self) -> int:
+    def n_detection_tests(self) -> int:
         """Settings and groups that are tested for memorisation."""
-        return int(np.isfinite(self.cost_p_alone).sum())
+        return int(np.isfinite(self.detection_p_alone).sum())
 
     @property
     def n_pair_tests(self) -> int:
@@ -278,7 +280,7 @@ def decide(
     main = attacks[0].pairs
     memorised_p = np.stack([attack.memorised_p for attack in attacks])
     detection = _smallest_p(holm(memorised_p), memorised_p)
-    resolved = detection.p_value <= SIGNIFICANCE
+    detected = detection.p_value <= SIGNIFICANCE
     differences = _differences(attacks)
     exposure = main.exposure._replace(
         p_value=differences.exposure.p_value, p_alone=differences.exposure.p_alone
@@ -290,12 +292,12 @@ def decide(
 
     first, second = np.array(pairs, dtype=np.int64).T
     more_exposed = np.where(differences.sign > 0, second, first)
-    is_detected = np.take_along_axis(resolved, more_exposed, axis=1)
+    is_detected = np.take_along_axis(detected, more_exposed, axis=1)
     is_double = (double_p <= SIGNIFICANCE) & is_detected
     return Evidence(
-        cost_p=detection.p_value,
-        cost_p_alone=detection.p_alone,
-        resolved=resolved,
+        detection_p=detection.p_value,
+        detection_p_alone=detection.p_alone,
+        detected=detected,
         detected_by=detection.attack,
         exposure=exposure,
         benefit=benefit,
@@ -309,7 +311,7 @@ def decide(
         exposures_differ=(exposure.p_value <= SIGNIFICANCE) & is_detected,
         benefits_differ=benefit.p_value <= SIGNIFICANCE,
         ratios_differ=(differences.ratio_p <= SIGNIFICANCE)
-        & (resolved[:, first] | resolved[:, second]),
+        & (detected[:, first] | detected[:, second]),
         double_disadvantage=np.where(is_double, more_exposed, -1),
         equal_p=_equal_p(exposure, margin),
     )
@@ -414,7 +416,7 @@ def alarms(  # noqa: PLR0913 # front door of the room
     pairs: tuple[Pair, ...],
     plan: Plan,
     *,
-    cost: str,
+    attack: str,
     outcome: Outcome,
     n_families: int = 1,
     variance_inflation: FloatArray | None = None,
@@ -426,7 +428,7 @@ def alarms(  # noqa: PLR0913 # front door of the room
     """
     outcome = plan.outcome_of(outcome)
     measured = [
-        measure_panel(panel, plan, cost, variance_inflation=variance_inflation)
+        measure_panel(panel, plan, attack, variance_inflation=variance_inflation)
         for panel in panels
     ]
     tests = stacked_tests(measured, pairs)

@@ -250,7 +250,9 @@ def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
 # Where nothing can vary
 
 
-def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> FloatArray:
+def hidden_exposure_limit(
+    strata: Strata, *, confidence_level: float = 0.95
+) -> FloatArray:
     """Upper bound of the exposure (group,) where U cannot vary; NaN where it can.
 
     Where all records of a label are right, exposure needs wrong ones out of training;

@@ -1,7 +1,7 @@
 """What are exposure and benefit of one setting by one attack, and with which errors?
 
 From one setting's panel and the plan to a ``Measured``: ``measure_panel``, and of every
-attack ``measure_costs``. Called by the audit, the planner, comparisons and the checks.
+attack ``measure_attacks``. Called by the audit, the planner, comparisons and the checks.
 What tests need of an exposure is an ``Exposed``, made from one of three sources:
 
     from counts      the gap: the luck of the split is known, and so is what people add
@@ -29,7 +29,7 @@ from pcer.measuring.plan import ERROR_RATES, Plan
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import GAP, AttackKind, attack_kind
-from pcer.release.panel import Panel, carried_costs
+from pcer.release.panel import Panel, carried_attacks
 from pcer.statistics import upper_p
 
 # Records of a group from which on an attack over all models says something about it.
@@ -81,7 +81,7 @@ class Exposed:
     n_test: FloatArray  # in one test part
     # None: people are in the whole variance of one split.
     people: PeoplePart | None
-    covariance: FloatArray  # of cost and benefit in one split; NaN where unknown
+    covariance: FloatArray  # of exposure and benefit in one split; NaN where unknown
     is_counted: bool  # from counts, where people may add to the covariance
     # What records alone make of the variance of a value over all models; else NaN.
     of_records: FloatArray
@@ -106,18 +106,18 @@ class Exposed:
         """Variance in the interval of one group's value, with all of ``MUTUAL``."""
         return np.fmax(self.variance, MUTUAL * self.of_records)
 
-    def people_part(self, cost: FloatArray) -> FloatArray:
+    def people_part(self, exposure: FloatArray) -> FloatArray:
         """P at this exposure."""
-        return self.one_split if self.people is None else self.people(cost, self.n)
+        return self.one_split if self.people is None else self.people(exposure, self.n)
 
     def variance_at(
-        self, cost: FloatArray, *, more: FloatArray | float = 0.0
+        self, exposure: FloatArray, *, more: FloatArray | float = 0.0
     ) -> FloatArray:
         """V(c) of the value with P taken at some exposure, and ``more`` added to w."""
-        return variances.cost_variance(
+        return variances.exposure_variance(
             self.per_split,
             one_split=self.one_split + more,
-            people=self.people_part(cost),
+            people=self.people_part(exposure),
         )
 
     def limit(self, *, z: float) -> FloatArray:
@@ -230,11 +230,11 @@ class Measured:
     """
 
     panel: Panel
-    proxy: AttackKind
+    attack_kind: AttackKind
     floor: float  # the plan's, or the attack's own where that is larger
     benefit: FloatArray  # (seed, group)
-    cost: FloatArray  # (seed, group) signed; NaN where not released
-    is_pooled: bool  # the cost is one number for all seeds, with no spread over them
+    exposure: FloatArray  # (seed, group) signed; NaN where not released
+    is_pooled: bool  # one number for all seeds, with no spread over them
     # Of the gap, of each split's first run; None where something is withheld.
     strata: Strata | None
     # (group,) by how much clumps of records multiply a variance
@@ -265,7 +265,7 @@ class Measured:
         """
         exposed = self.exposed
         panel = self.panel
-        runs = panel.shadowed.get(self.proxy.name)
+        runs = panel.shadowed.get(self.attack_kind.name)
         if exposed is None or exposed.n_splits == panel.n_splits:
             return exposed
         if runs is None:
@@ -279,7 +279,7 @@ class Measured:
         is_known = is_same & np.isfinite(people)
         if not (is_known | ~self.has_enough_records).all():
             return None
-        mutual = 1 + (MUTUAL - 1) * panel.pooled[self.proxy.name].separation
+        mutual = 1 + (MUTUAL - 1) * panel.pooled[self.attack_kind.name].separation
         return replace(
             exposed,
             per_split=by_split(runs.value, panel.split),
@@ -319,35 +319,41 @@ class Measured:
         limit = self.exposed.limit(z=z)
         if self.strata is not None:  # where nothing can vary: at least what could hide
             one_level = 1 - (1 - level) / n_limits
-            hidden = exact.hidden_cost_limit(self.strata, confidence_level=one_level)
+            hidden = exact.hidden_exposure_limit(
+                self.strata, confidence_level=one_level
+            )
             limit = np.fmax(limit, hidden)
-        return np.minimum(limit, self.proxy.scale.largest)
+        return np.minimum(limit, self.attack_kind.scale.largest)
 
 
 def measure_panel(
-    panel: Panel, plan: Plan, cost: str, *, variance_inflation: FloatArray | None = None
+    panel: Panel,
+    plan: Plan,
+    attack: str,
+    *,
+    variance_inflation: FloatArray | None = None,
 ) -> Measured:
     """Compute one attack's exposure of one setting, and the plan's benefit.
 
     ``variance_inflation`` (group,) says by how much clumps of records multiply a
     variance; None: not at all.
     """
-    proxy = attack_kind(cost)
+    kind = attack_kind(attack)
     if variance_inflation is None:
         variance_inflation = np.ones(len(panel.group_names))
-    enough = _has_enough_records(panel, cost)
+    enough = _has_enough_records(panel, attack)
     benefit = benefit_of(panel, plan)
     received = _received(panel, benefit, variance_inflation)
-    cost_by_seed, is_pooled = _costs(panel, proxy)
-    exposed, reason = _exposed(panel, plan, proxy, variance_inflation, enough)
+    cost_by_seed, is_pooled = _exposures(panel, kind)
+    exposed, reason = _exposed(panel, plan, kind, variance_inflation, enough)
     return Measured(
         panel=panel,
-        proxy=proxy,
-        floor=max(plan.floor, proxy.floor),
+        attack_kind=kind,
+        floor=max(plan.floor, kind.floor),
         benefit=benefit.rate,
-        cost=cost_by_seed,
+        exposure=cost_by_seed,
         is_pooled=is_pooled,
-        strata=_strata_of_splits(panel) if proxy is GAP else None,
+        strata=_strata_of_splits(panel) if kind is GAP else None,
         variance_inflation=variance_inflation,
         received=received.per_split,
         received_variance=received.variance,
@@ -358,11 +364,11 @@ def measure_panel(
     )
 
 
-def _has_enough_records(panel: Panel, cost: str) -> BoolArray:
+def _has_enough_records(panel: Panel, attack: str) -> BoolArray:
     """(group,) whether an attack over all models has enough; True for all others."""
-    if cost not in panel.pooled:
+    if attack not in panel.pooled:
         return np.ones(len(panel.group_names), dtype=np.bool_)
-    stated = panel.pooled[cost].n_records
+    stated = panel.pooled[attack].n_records
     n_records = np.where(np.isnan(stated), panel.mean_n, stated)
     return np.asarray(~(n_records < LEAST_RECORDS))
 
@@ -392,16 +398,16 @@ def _received(
     return _Received(per_split, variance, variances.rate_variance(rate, n))
 
 
-def _costs(panel: Panel, proxy: AttackKind) -> tuple[FloatArray, bool]:
+def _exposures(panel: Panel, kind: AttackKind) -> tuple[FloatArray, bool]:
     """Exposure (seed, group), NaN where not given; whether it is one for all seeds."""
-    if proxy is GAP:
+    if kind is GAP:
         gap = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
         return gap, False
     values = np.full(panel.train_accuracy.shape, np.nan)
-    if proxy.name in panel.exposure:
-        values = panel.exposure[proxy.name].value
-    if proxy.name in panel.pooled and not np.isfinite(values).all():
-        pooled = panel.pooled[proxy.name].value
+    if kind.name in panel.exposure:
+        values = panel.exposure[kind.name].value
+    if kind.name in panel.pooled and not np.isfinite(values).all():
+        pooled = panel.pooled[kind.name].value
         return np.broadcast_to(pooled, values.shape), True
     return values, False
 
@@ -414,14 +420,14 @@ def _strata_of_splits(panel: Panel) -> Strata | None:
     return Strata(*parts) if is_complete else None
 
 
-def measure_costs(
+def measure_attacks(
     panels: Sequence[Panel], plan: Plan, *, variance_inflation: FloatArray | None = None
 ) -> dict[str, list[Measured]]:
     """Every attack that the release has, by name: one entry per setting."""
     measured = {}
-    for cost in dict.fromkeys([GAP.name, *carried_costs(panels)]):
-        measured[cost] = [
-            measure_panel(panel, plan, cost, variance_inflation=variance_inflation)
+    for attack in dict.fromkeys([GAP.name, *carried_attacks(panels)]):
+        measured[attack] = [
+            measure_panel(panel, plan, attack, variance_inflation=variance_inflation)
             for panel in panels
         ]
     return measured
@@ -441,7 +447,7 @@ class _Source(NamedTuple):
 def _exposed(
     panel: Panel,
     plan: Plan,
-    proxy: AttackKind,
+    kind: AttackKind,
     variance_inflation: FloatArray,
     enough: BoolArray,
 ) -> tuple[Exposed | None, str | None]:
@@ -449,13 +455,13 @@ def _exposed(
 
     Groups without ``enough`` records may lack numbers.
     """
-    name = proxy.name
-    if proxy is GAP:
+    name = kind.name
+    if kind is GAP:
         source = _from_counts(panel, plan, variance_inflation)
     elif name in panel.pooled:
         source = _over_all_models(panel, plan, name, variance_inflation)
     elif name in panel.exposure:
-        source = _of_every_run(panel, proxy, variance_inflation)
+        source = _of_every_run(panel, kind, variance_inflation)
     else:
         source = f"{name} is not released for this setting"
     if isinstance(source, str):
@@ -469,7 +475,7 @@ def _exposed(
         n_test=panel.n_test.mean(axis=0) / variance_inflation,
         people=source.people,
         covariance=source.covariance,
-        is_counted=proxy is GAP,
+        is_counted=kind is GAP,
         of_records=source.of_records,
     )
     if not (np.isfinite(exposed.value + exposed.one_split) | ~enough).all():
@@ -546,10 +552,10 @@ def _over_all_models(
 
 
 def _of_every_run(
-    panel: Panel, proxy: AttackKind, variance_inflation: FloatArray
+    panel: Panel, kind: AttackKind, variance_inflation: FloatArray
 ) -> _Source:
     """Values of runs; nulls vary at least as much as the values do over splits."""
-    exposure = panel.exposure[proxy.name]
+    exposure = panel.exposure[kind.name]
     per_split = by_split(exposure.value, panel.split)
     squared_error = by_split(exposure.standard_error**2, panel.split)
     one_split = squared_error.mean(axis=0) * variance_inflation
@@ -561,7 +567,7 @@ def _of_every_run(
         per_split=per_split,
         one_split=one_split,
         one_split_null=one_split_null,
-        people=PEOPLE_PARTS.get(proxy.scale),
+        people=PEOPLE_PARTS.get(kind.scale),
         covariance=unknown,
         of_records=unknown,
     )

@@ -51,7 +51,7 @@ class Verdict(StrEnum):
     @property
     def is_alarm(self) -> bool:
         """Whether it says that groups differ."""
-        return self in BUDGET_VERDICTS[:3]
+        return self in SETTING_VERDICTS[:3]
 
     @property
     def severity(self) -> str:
@@ -65,9 +65,9 @@ class Verdict(StrEnum):
 # What Algorithm 1 can say over the floor grid.
 GRID_VERDICTS = (Verdict.FLOOR_ROBUST, Verdict.FLOOR_SENSITIVE)
 # What a setting can get, strongest first.
-BUDGET_VERDICTS = tuple(verdict for verdict in Verdict if verdict not in GRID_VERDICTS)
+SETTING_VERDICTS = tuple(verdict for verdict in Verdict if verdict not in GRID_VERDICTS)
 # What a guard can fail on: statements that hold in some pair, and one of Algorithm 1.
-GUARDED = (*map(str, BUDGET_VERDICTS), "outcomes_differ", str(Verdict.FLOOR_SENSITIVE))
+GUARDED = (*map(str, SETTING_VERDICTS), "outcomes_differ", str(Verdict.FLOOR_SENSITIVE))
 # Names of earlier versions, and what they are called now.
 RENAMED = {
     "disparity_shown": Verdict.RATIO_DIFFERS,
@@ -76,10 +76,10 @@ RENAMED = {
 }
 
 if TYPE_CHECKING:  # a checker cannot follow the lists
-    BudgetVerdict: TypeAlias = Verdict
+    SettingVerdict: TypeAlias = Verdict
     GridVerdict: TypeAlias = Verdict
 else:
-    BudgetVerdict = Literal[BUDGET_VERDICTS]
+    SettingVerdict = Literal[SETTING_VERDICTS]
     GridVerdict = Literal[GRID_VERDICTS]
 
 
@@ -141,7 +141,7 @@ class Policy(Record):
             not contradict.
         min_splits: fewest splits of every setting; None: 8 where strict, else any
             number.
-        required_costs: costs that the release must carry, with their errors.
+        required_attacks: attacks that the release must carry, with their errors.
         largest_exposure: most that any group's exposure may be, as an attacker's
             success of 100 (coin: 50), by the upper bound of any attack.
         largest_difference: most by which exposures of two groups may differ, in points
@@ -161,7 +161,7 @@ class Policy(Record):
 
     strict: bool = False
     min_splits: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    required_costs: Annotated[list[Attack], Field(max_length=50)] = Field(
+    required_attacks: Annotated[list[Attack], Field(max_length=50)] = Field(
         default_factory=list
     )
     largest_exposure: Success | None = None
@@ -196,17 +196,17 @@ class Plan(Record):
 
     Args:
         floors: the grid of Algorithm 1, sorted and without repetition.
-        floor: the smallest cost that counts in the main numbers.
+        floor: the smallest exposure that counts in the main numbers.
         confidence_level: of every interval.
         resamples: bootstrap resamples.
         null_draws: random splits drawn for the null's picture.
         rng: seed of both.
         benefit: what a group receives; of the two error rates, less is better.
-        cost: what it pays: a cost that the release carries, or ``sharpest`` of those.
+        attack: what measures exposure: one that the release carries, or ``sharpest``.
         reference_group: the group that others are compared with. Default: of two groups
             the first, of more the largest.
-        margin: difference of costs up to which two groups count as equal; None: none
-            does.
+        margin: difference of exposures up to which two groups count as equal; None:
+            none does.
         policy: what is tolerated; None: nothing is asked.
 
     >>> Plan(floor=0.01).floors
@@ -222,7 +222,7 @@ class Plan(Record):
     null_draws: Draws = 2_000
     rng: Annotated[int, Field(ge=0, lt=2**63)] = 0
     benefit: Benefit = "positive_rate"
-    cost: Attack = SHARPEST
+    attack: Attack = SHARPEST
     reference_group: Name | None = None
     margin: Annotated[float, Field(gt=0, le=1)] | None = None
     policy: Policy | None = None

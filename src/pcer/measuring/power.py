@@ -142,8 +142,10 @@ def _tested_difference(
     part = np.array([1.0, -1.0]) * n[::-1] / n.sum()
     seen = exposure
     for _ in range(REPETITIONS):
-        cost = variances.cost_in_tests(seen, variances.pooled_cost(seen, n))
-        tested = split.over_splits(one_split, variances.people_part(cost, n))
+        own_exposure = variances.exposure_in_tests(
+            seen, variances.weighted_exposure(seen, n)
+        )
+        tested = split.over_splits(one_split, variances.people_part(own_exposure, n))
         missing = exposure[1] - exposure[0] - z * math.sqrt(tested)
         seen = exposure + part * missing
     return tested
@@ -324,7 +326,7 @@ def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | N
 
 def _measured_error(measured: Measured, exposed: Exposed) -> MeasuredError:
     """Errors of differences are those of ``compare_pairs``, as in an audit."""
-    scale = measured.proxy.scale
+    scale = measured.attack_kind.scale
     n_groups = len(exposed.value)
     first, second = np.triu_indices(n_groups, 1)
     pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))

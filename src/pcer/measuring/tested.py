@@ -32,12 +32,12 @@ from pcer.measuring.evidence import (
     attack_tests,
     decide,
 )
-from pcer.measuring.exposure import Measured, Pair, measure_costs
+from pcer.measuring.exposure import Measured, Pair, measure_attacks
 from pcer.measuring.plan import Plan
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
-from pcer.release.panel import Panel, carried_costs, panels
+from pcer.release.panel import Panel, carried_attacks, panels
 from pcer.release.records import Placebo
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, detectable, interval_quantile
 from pcer.wording import p_words
@@ -87,7 +87,7 @@ class Tested:
     tests: Mapping[str, AttackTests]
 
     @property
-    def cost(self) -> str:
+    def attack(self) -> str:
         """The attack whose numbers people see."""
         return self.attacks[0]
 
@@ -119,7 +119,7 @@ class Tested:
             return evidence
         return replace(
             evidence,
-            resolved=np.zeros_like(evidence.resolved),
+            detected=np.zeros_like(evidence.detected),
             exposures_differ=np.zeros_like(evidence.exposures_differ),
             benefits_differ=np.zeros_like(evidence.benefits_differ),
             ratios_differ=np.zeros_like(evidence.ratios_differ),
@@ -130,13 +130,13 @@ class Tested:
 def run_tests(release: Release, plan: Plan) -> Tested:
     """Measure every carried attack in every setting, and make every test."""
     by_setting = panels(release)
-    carried = carried_costs(by_setting)
+    carried = carried_attacks(by_setting)
     digest = release.sha256
 
     plan = choose_attacks.require_available(by_setting, carried, plan)
     pairs = choose_attacks.pairs_of(by_setting, plan)
     arrays = release.kept(ReleaseArrays)
-    measured = measure_costs(
+    measured = measure_attacks(
         by_setting, plan, variance_inflation=arrays.variance_inflation
     )
     splits_are_random = is_random(release)
@@ -172,7 +172,7 @@ def _placebos(
         setting = (row.model, row.epsilon)
         if setting in settings and set(row.groups) in named_pairs:
             pair = named_pairs.index(set(row.groups))
-            place = (settings.index(setting), row.proxy, pair)
+            place = (settings.index(setting), row.attack, pair)
             placebos.setdefault(place, _placebo_check(row, plan))
     return placebos
 
@@ -252,7 +252,7 @@ def judge(
         exposure_differences=_differences(
             tested,
             evidence.exposure,
-            largest=max(1.0, _main_settings(tested)[0].proxy.scale.largest),
+            largest=max(1.0, _main_settings(tested)[0].attack.scale.largest),
             n_attacks=len(tested.attacks),
             level_of_tests=SIGNIFICANCE * EXPOSURE_SHARE,
         ),
@@ -263,7 +263,7 @@ def judge(
             n_attacks=1,
             level_of_tests=SIGNIFICANCE,
         ),
-        below_floor=_below_floor(tested, tested.cost),
+        below_floor=_below_floor(tested, tested.attack),
         stronger_attacks=choose_attacks.stronger_attacks(
             tested.panels, tested.plan, tested.attacks, tested.release.not_computed
         ),
@@ -271,7 +271,7 @@ def judge(
 
 
 def _main_settings(tested: Tested) -> Sequence[Measured]:
-    return tested.measured[tested.cost]
+    return tested.measured[tested.attack]
 
 
 def _below_floor(tested: Tested, attack: str) -> BoolArray:
@@ -393,7 +393,7 @@ def _exposures(tested: Tested, evidence: Evidence) -> Amounts:
     """Every group's exposure in every setting."""
     settings = _main_settings(tested)
     level = tested.plan.confidence_level
-    n_limits = max(1, evidence.cost_p_alone.size)  # all groups of all settings
+    n_limits = max(1, evidence.detection_p_alone.size)  # all groups of all settings
     values = [_value(measured) for measured in settings]
     errors = [_interval_error(measured) for measured in settings]
     null_variances = [_null_variance(measured) for measured in settings]
@@ -405,11 +405,11 @@ def _exposures(tested: Tested, evidence: Evidence) -> Amounts:
         tested,
         np.stack(values),
         np.stack(errors),
-        largest=settings[0].proxy.scale.largest,
+        largest=settings[0].attack.scale.largest,
         limits=(np.stack(alone), np.stack(together)),
         smallest=detectable(
             np.sqrt(np.stack(null_variances)),
-            n_tests=len(tested.attacks) * evidence.n_cost_tests,
+            n_tests=len(tested.attacks) * evidence.n_detection_tests,
         ),
     )
 

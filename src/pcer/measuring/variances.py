@@ -6,7 +6,7 @@ splits, and the part of the people, which does not.
 
 Symbols, and what they are called here:
 
-    c, R     exposure (``cost``) and benefit of a group, means over splits
+    c, R     exposure and benefit of a group, means over splits
     N, n     people of a group, and those of one training or test part
     S        splits (``n_splits``)
     V(x)     variance of x for people like these
@@ -44,13 +44,13 @@ def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
     return np.asarray(p * (1 - p) / n)
 
 
-def people_part(cost: FloatArray, n: FloatArray) -> FloatArray:
+def people_part(exposure: FloatArray, n: FloatArray) -> FloatArray:
     """P = c (1 - c) / N: an upper bound of the people's part in the variance of a gap.
 
     It holds where no record's expected memorisation is negative, and is reached where
     each person is memorised wholly or not at all. An exposure below 0 counts as 0.
     """
-    return rate_variance(cost, n)
+    return rate_variance(exposure, n)
 
 
 def record_variance(
@@ -66,12 +66,12 @@ def record_variance(
     return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
 
 
-def pooled_cost(cost: FloatArray, n: FloatArray) -> FloatArray:
+def weighted_exposure(exposure: FloatArray, n: FloatArray) -> FloatArray:
     """Mean exposure of a pair, by records; arrays (side, ...)."""
-    return np.asarray((cost * n).sum(axis=0) / n.sum(axis=0))
+    return np.asarray((exposure * n).sum(axis=0) / n.sum(axis=0))
 
 
-def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
+def exposure_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
     """The exposure at which a test takes P: the largest of own, the pair's, and 0.
 
     Of two equal groups the one with the lower estimate must not have the smaller error.
@@ -79,7 +79,7 @@ def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
     return np.maximum(np.maximum(own, pooled), 0.0)
 
 
-def cost_variance(
+def exposure_variance(
     per_split: FloatArray, *, one_split: FloatArray, people: FloatArray
 ) -> FloatArray:
     """V(c) = max(w/S + (1 - 1/S) P, s^2/S + P) of the mean exposure over S splits.
@@ -130,20 +130,20 @@ def split_covariance(
 
 
 def people_covariance(
-    benefit: FloatArray, cost: FloatArray, n: FloatArray
+    benefit: FloatArray, exposure: FloatArray, n: FloatArray
 ) -> FloatArray:
     """Lowest covariance -R c / N that people can cause between benefit and exposure.
 
     It is reached where only people without the benefit are memorised.
     """
-    return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
+    return np.asarray(-benefit * np.maximum(exposure, 0.0) / n)
 
 
 def cross_variance(
     benefit: FloatArray,
-    cost: FloatArray,
+    exposure: FloatArray,
     benefit_variance: FloatArray,
-    cost_variance: FloatArray,
+    exposure_variance: FloatArray,
     covariance: FloatArray,
 ) -> FloatArray:
     """Variance of L = R_i c_j - R_j c_i to first order.
@@ -158,12 +158,12 @@ def cross_variance(
     people's part of L, which ``at_least_spread`` adds to the spread of L over splits.
     """
     other_benefit = benefit[::-1]
-    other_cost = cost[::-1]
-    weight = other_cost * other_benefit
-    worst = np.abs(weight) * np.sqrt(benefit_variance * cost_variance)
+    other_exposure = exposure[::-1]
+    weight = other_exposure * other_benefit
+    worst = np.abs(weight) * np.sqrt(benefit_variance * exposure_variance)
     known = -weight * np.nan_to_num(covariance)
     mixed = np.where(np.isnan(covariance), worst, known)
-    plain = other_benefit**2 * cost_variance + other_cost**2 * benefit_variance
+    plain = other_benefit**2 * exposure_variance + other_exposure**2 * benefit_variance
     return np.asarray((plain + 2 * mixed).sum(axis=0))
 
 

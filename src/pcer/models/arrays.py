@@ -239,10 +239,10 @@ def releases_of(
 
     has_groups = all(len(attribute.groups) > 1 for attribute in attributes)
     if rows.record is not None and has_groups:
-        from pcer.attacks import with_costs
+        from pcer.attacks import add_exposures
 
         settings = _settings(rows, rows.record, attributes)
-        counted = with_costs(
+        counted = add_exposures(
             counted,
             settings.scores,
             facts,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks import SettingScores, count_models, with_costs
+from pcer.attacks import SettingScores, add_exposures, count_models
 from pcer.errors import InputError, not_installed
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
 from pcer.models.about import About, facts_of
@@ -504,7 +504,7 @@ def _releases(
     for attribute, *scores in zip(attributes, *settings, strict=True):
         counted.append(count_models(attribute, scores, models))
     no_coin = "" if records.persons is None else NO_COIN
-    counted = with_costs(counted, settings, facts, no_coin=no_coin)
+    counted = add_exposures(counted, settings, facts, no_coin=no_coin)
     releases = {}
     for attribute, counts in zip(attributes, counted, strict=True):
         if records.persons is not None:

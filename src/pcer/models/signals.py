@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks import SettingScores, with_costs
+from pcer.attacks import SettingScores, add_exposures
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
 from pcer.models.about import About, facts_of
@@ -178,7 +178,7 @@ def _release(
         facts = replace(facts, unit_of_split=PERSON)
     attribute = _allowed(attribute, rows, part, facts)
     setting = replace(setting, group=attribute.codes, group_names=attribute.groups)
-    (counted,) = with_costs(
+    (counted,) = add_exposures(
         [_sizes(setting, attribute, rows, part)],
         [[setting]],
         facts,
@@ -239,7 +239,7 @@ def _sizes(
 def _require_no_reversal(pooled: Sequence[PooledExposure]) -> None:
     for row in pooled:
         is_reversed = row.value < REVERSED * (row.standard_error or 0)
-        if row.proxy == BEYOND and is_reversed:
+        if row.attack == BEYOND and is_reversed:
             raise InputError(
                 "records that were trained on have worse signals than the others; "
                 "check the kind ('loss' for losses), member and reference_signal.",
@@ -268,7 +268,7 @@ def _of_people(
     from scipy.stats import rankdata
 
     chosen = setting.group == setting.group_names.index(row.group)
-    scores: Any = setting.logits if row.proxy == ALONE else setting.reference
+    scores: Any = setting.logits if row.attack == ALONE else setting.reference
     score = scores[0, chosen]
     member = setting.member[0, chosen]
     people = np.unique(persons[chosen], return_inverse=True)[1]

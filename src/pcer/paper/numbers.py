@@ -112,7 +112,7 @@ class SettingNumbers(NamedTuple):
     summaries: Summaries
     null: Null | None
     pairs: list[records.PublishedPair]  # by the attack whose numbers people see
-    published: records.PublishedBudget  # by the gap
+    published: records.PublishedSetting  # by the gap
 
 
 def paper_numbers(tested: Tested) -> list[SettingNumbers]:
@@ -121,13 +121,13 @@ def paper_numbers(tested: Tested) -> list[SettingNumbers]:
 
 
 def _setting_numbers(tested: Tested, setting_index: int) -> SettingNumbers:
-    main = tested.measured[tested.cost][setting_index]
+    main = tested.measured[tested.attack][setting_index]
     gap = tested.measured[GAP.name][setting_index]
     columns = _seed_columns(main, gap, tested.pairs, tested.plan)
     summaries = _summarise(columns, main, gap, tested.plan)
     null = _draw_null(gap, tested)
     ratios = dict(zip(gap.panel.group_names, summaries.pcer[GAP.name], strict=True))
-    published = records.PublishedBudget(
+    published = records.PublishedSetting(
         epsilon=stated_epsilon(gap.panel),
         pcer=ratios,
         pairs=_published_pairs(gap, tested, columns, summaries, null),
@@ -155,9 +155,9 @@ def _seed_columns(
     ratios = {}
     attacks = {}
     for measured in (main, gap):
-        name = measured.proxy.name
+        name = measured.attack_kind.name
         ratios[name] = metrics.pcer(
-            measured.benefit, measured.cost, floor=measured.floor
+            measured.benefit, measured.exposure, floor=measured.floor
         )
         attacks[name] = _attack_columns(measured, ratios[name], pairs, plan)
     return Quantities(
@@ -184,10 +184,10 @@ def _attack_columns(
     by_pair = []
     for pair in pairs:
         benefit = measured.benefit[:, pair]
-        cost = measured.cost[:, pair]
+        exposure = measured.exposure[:, pair]
         disparity = {}
         for floor in (measured.floor, *plan.floors):
-            at_floor = metrics.pcer(benefit, cost, floor=floor)
+            at_floor = metrics.pcer(benefit, exposure, floor=floor)
             disparity[floor] = metrics.pcer_disparity(at_floor)[:, 0]
         normalised = metrics.normalised_disparity(ratio[:, pair])[:, 0]
         by_pair.append(PairQuantities(normalised=normalised, disparity=disparity))
@@ -209,7 +209,7 @@ def _summarise(
     for measured in (main, gap):
         if measured.is_pooled:
             for by_attack in (summaries.attacks, summaries.pcer):
-                name = measured.proxy.name
+                name = measured.attack_kind.name
                 by_attack[name] = _mapped(by_attack[name], _without_spread)
     return summaries
 
@@ -261,9 +261,9 @@ def _published_pairs(
 
     One seed, and records that were not split at random, have no null.
     """
-    attack = measured.proxy.name
-    has_several = len(measured.cost) > 1
-    if not (measured.proxy is GAP and has_several and is_random(tested.release)):
+    attack = measured.attack_kind.name
+    has_several = len(measured.exposure) > 1
+    if not (measured.attack_kind is GAP and has_several and is_random(tested.release)):
         null = None
     names = measured.panel.group_names
     published = []
@@ -276,8 +276,8 @@ def _published_pairs(
             null_mean = None
             if null is not None:
                 null_mean = float(null.disparity_by_floor[k, index])
-            cost = measured.cost[:, (first, second)]
-            row = _floor_row(measured, cost, floor, column, summary, null_mean)
+            exposure = measured.exposure[:, (first, second)]
+            row = _floor_row(measured, exposure, floor, column, summary, null_mean)
             rows.append(row)
         published.append(
             records.PublishedPair(
@@ -329,19 +329,19 @@ def _n_positive(
 
 def _floor_row(
     measured: Measured,
-    cost: FloatArray,
+    exposure: FloatArray,
     floor: float,
     column: dict[float, FloatArray],
     summary: PairQuantities[records.Summary],
     null_mean: float | None,
 ) -> records.FloorRow:
     """The disparity of a pair at one floor of the grid; its costs are (seed, side)."""
-    share = float(metrics.floor_dominated(cost, floor=floor).mean())
+    share = float(metrics.floor_dominated(exposure, floor=floor).mean())
     return records.FloorRow(
         **dict(summary.disparity[floor]),
         floor=floor,
         n_positive_seeds=_n_positive(measured, column[floor], column[measured.floor]),
-        floor_dominated_share=share if np.isfinite(cost).all() else None,
+        floor_dominated_share=share if np.isfinite(exposure).all() else None,
         null_mean=null_mean,
     )
 
@@ -369,7 +369,7 @@ def _draw_null(gap: Measured, tested: Tested) -> Null | None:
     Intervals of gaps are pointwise, those of disparities simultaneous over the audit's
     settings and pairs. None where counts are missing.
     """
-    has_values = np.isfinite(gap.benefit).all() and np.isfinite(gap.cost).all()
+    has_values = np.isfinite(gap.benefit).all() and np.isfinite(gap.exposure).all()
     if not (gap.panel.has_sizes and has_values):
         return None
     plan = tested.plan

@@ -18,7 +18,7 @@ import numpy as np
 
 from pcer import metrics
 from pcer.measuring.checks.arrays import ReleaseArrays
-from pcer.measuring.exposure import Measured, measure_costs
+from pcer.measuring.exposure import Measured, measure_attacks
 from pcer.measuring.plan import GridVerdict, Verdict
 from pcer.measuring.tested import Tested
 from pcer.metrics import FloatArray
@@ -29,28 +29,28 @@ from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 if TYPE_CHECKING:
-    from pcer.auditing.record import Audit, BudgetResult, PairResult
+    from pcer.auditing.record import Audit, PairResult, SettingResult
 
 # Budgets whose values differ by less than this share are tied: rounding, not
 # preference.
 TIE_TOLERANCE = 1e-12
 AS_PUBLISHED = "as published; not a recommendation"
-RESOLVED_CHOICE = "as published; every exposure at the chosen budgets is detected"
+DETECTED_CHOICE = "as published; every exposure at the chosen budgets is detected"
 
 
 def as_published(
-    tested: Tested, budgets: Sequence[records.PublishedBudget]
+    tested: Tested, results: Sequence[records.PublishedSetting]
 ) -> list[AsPublished]:
     """Part II of the paper's Algorithm 1 for each model; budgets as in the release."""
     published = []
     for model in dict.fromkeys(panel.model for panel in tested.panels):
         settings = [k for k, panel in enumerate(tested.panels) if panel.model == model]
-        of_model = [budgets[k] for k in settings]
+        of_model = [results[k] for k in settings]
         published.append(
             AsPublished(
                 model=model,
-                cost=GAP.name,
-                budgets=of_model,
+                attack=GAP.name,
+                settings=of_model,
                 algorithm1=_algorithm1(tested, settings, of_model),
             )
         )
@@ -58,7 +58,7 @@ def as_published(
 
 
 def _algorithm1(
-    tested: Tested, settings: Sequence[int], budgets: Sequence[records.PublishedBudget]
+    tested: Tested, settings: Sequence[int], results: Sequence[records.PublishedSetting]
 ) -> records.Algorithm1:
     """Over the whole grid, and again over the informative floors.
 
@@ -66,54 +66,54 @@ def _algorithm1(
     disparities a copy of the differences of rates.
     """
     chosen = [
-        _equitable_budget(budgets, number, floor)
+        _equitable_budget(results, number, floor)
         for number, floor in enumerate(tested.plan.floors)
     ]
     detected = [-math.inf]
     for k in settings:
         exposed = tested.measured[GAP.name][k].exposed
         if exposed is not None:
-            is_detected = tested.evidence[GAP.name,].resolved[k]
+            is_detected = tested.evidence[GAP.name,].detected[k]
             detected += exposed.value[is_detected].tolist()
     largest = max(detected)
     informative = [row for row in chosen if row.floor < largest]
-    is_resolved = _is_resolved(tested, settings, budgets, _budgets_of(chosen))
+    is_detected = _is_detected(tested, settings, results, _budgets_of(chosen))
     return records.Algorithm1(
         equitable_budget=chosen,
         verdict=_grid_verdict(chosen),
         informative_floors=[row.floor for row in informative],
         informative_verdict=_grid_verdict(informative),
-        label=RESOLVED_CHOICE if is_resolved else AS_PUBLISHED,
+        label=DETECTED_CHOICE if is_detected else AS_PUBLISHED,
     )
 
 
 def _equitable_budget(
-    budgets: Sequence[records.PublishedBudget], number: int, floor: float
+    settings: Sequence[records.PublishedSetting], number: int, floor: float
 ) -> EquitableBudget:
     sizes = []
     repeats = True
-    for budget in budgets:
-        rows = [pair.floors[number] for pair in budget.pairs]
+    for setting in settings:
+        rows = [pair.floors[number] for pair in setting.pairs]
         sizes.append(spread([row.mean for row in rows]))
         repeats = repeats and all(row.floor_dominated_share == 1.0 for row in rows)
     return EquitableBudget(
         floor=floor,
-        budgets=smallest([budget.epsilon for budget in budgets], sizes),
+        budgets=smallest([setting.epsilon for setting in settings], sizes),
         repeats_demographic_parity=repeats,
     )
 
 
-def _is_resolved(
+def _is_detected(
     tested: Tested,
     settings: Sequence[int],
-    budgets: Sequence[records.PublishedBudget],
+    results: Sequence[records.PublishedSetting],
     chosen: set[float | None],
 ) -> bool:
-    resolved = tested.evidence[GAP.name,].resolved
+    detected = tested.evidence[GAP.name,].detected
     at_chosen = [
-        resolved[k].all()
-        for k, budget in zip(settings, budgets, strict=True)
-        if budget.epsilon in chosen
+        detected[k].all()
+        for k, setting in zip(settings, results, strict=True)
+        if setting.epsilon in chosen
     ]
     return bool(at_chosen) and all(at_chosen)
 
@@ -164,11 +164,11 @@ class Ranking(NamedTuple):
 
 
 class EqualGapClaim(NamedTuple):
-    """What passing both audits would claim (Proposition 3): equal costs. Refuted?"""
+    """What passing both audits would claim (Proposition 3): equal exposures. Refuted?"""
 
     epsilon: float | None
     groups: tuple[str, str]
-    cost_difference: float
+    exposure_difference: float
     refuted: bool
 
 
@@ -198,19 +198,21 @@ def comparisons(audit: Audit) -> list[Comparison]:
     """PCER by the gap beside parity and odds, for each model of an audit."""
     compared = []
     for published in audit.published:
-        budgets = [each for each in audit.budgets if each.model == published.model]
-        compared.append(_comparison(budgets, published))
+        settings = [each for each in audit.settings if each.model == published.model]
+        compared.append(_comparison(settings, published))
     return compared
 
 
-def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comparison:
-    rankings = _rankings(budgets, published)
-    points = _points(budgets, published)
+def _comparison(
+    settings: Sequence[SettingResult], published: AsPublished
+) -> Comparison:
+    rankings = _rankings(settings, published)
+    points = _points(settings, published)
     claims = []
     correlations = {}
-    for budget in budgets:
-        for pair in budget.pairs:
-            claims += _claims(budget, pair)
+    for setting in settings:
+        for pair in setting.pairs:
+            claims += _claims(setting, pair)
             of_pair = [point for point in points if point.groups == pair.groups]
             disparities = np.array([point.disparity for point in of_pair])
             rates = np.array([point.rate_difference for point in of_pair])
@@ -229,33 +231,35 @@ def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comp
     )
 
 
-def _rankings(budgets: Sequence[BudgetResult], published: AsPublished) -> list[Ranking]:
+def _rankings(
+    settings: Sequence[SettingResult], published: AsPublished
+) -> list[Ranking]:
     """By disparity and by its null, of the gap; and by the gaps of outcomes."""
     disparity = []
     null = []
-    for budget in published.budgets:
-        disparities = [pair.pcer_disparity for pair in budget.pairs]
+    for setting in published.settings:
+        disparities = [pair.pcer_disparity for pair in setting.pairs]
         disparity.append(spread([each.mean for each in disparities]))
         null.append(spread([each.null_mean for each in disparities]))
-    parity = [budget.demographic_parity_gap.mean for budget in budgets]
-    odds = [budget.equalized_odds_gap.mean for budget in budgets]
+    parity = [setting.demographic_parity_gap.mean for setting in settings]
+    odds = [setting.equalized_odds_gap.mean for setting in settings]
     return [
-        _ranking("pcer_disparity", budgets, disparity),
-        _ranking("pcer_disparity_null", budgets, null),
-        _ranking("demographic_parity_gap", budgets, parity),
-        _ranking("equalized_odds_gap", budgets, odds),
+        _ranking("pcer_disparity", settings, disparity),
+        _ranking("pcer_disparity_null", settings, null),
+        _ranking("demographic_parity_gap", settings, parity),
+        _ranking("equalized_odds_gap", settings, odds),
     ]
 
 
 def _ranking(
-    measure: str, budgets: Sequence[BudgetResult], values: Sequence[float | None]
+    measure: str, settings: Sequence[SettingResult], values: Sequence[float | None]
 ) -> Ranking:
     ranked = sorted(
-        (value, budget.budget, budget.epsilon)
-        for value, budget in zip(values, budgets, strict=True)
+        (value, setting.budget, setting.epsilon)
+        for value, setting in zip(values, settings, strict=True)
         if value is not None
     )
-    best = smallest([budget.epsilon for budget in budgets], values)
+    best = smallest([setting.epsilon for setting in settings], values)
     return Ranking(measure, [epsilon for *_, epsilon in ranked], best)
 
 
@@ -270,27 +274,27 @@ def _disagreement(rankings: Sequence[Ranking]) -> dict[str, bool | None]:
     return disagreement
 
 
-def _points(budgets: Sequence[BudgetResult], published: AsPublished) -> list[_Point]:
+def _points(settings: Sequence[SettingResult], published: AsPublished) -> list[_Point]:
     """Every pair at every budget where its numbers are known."""
     points = []
-    for budget, of_paper in zip(budgets, published.budgets, strict=True):
-        for pair, paper_pair in zip(budget.pairs, of_paper.pairs, strict=True):
-            first, second = (budget.groups[name].benefit.mean for name in pair.groups)
+    for setting, of_paper in zip(settings, published.settings, strict=True):
+        for pair, paper_pair in zip(setting.pairs, of_paper.pairs, strict=True):
+            first, second = (setting.groups[name].benefit.mean for name in pair.groups)
             disparity = paper_pair.pcer_disparity.mean
             if disparity is not None and first is not None and second is not None:
                 points.append(
-                    _Point(budget.epsilon, pair.groups, disparity, first - second)
+                    _Point(setting.epsilon, pair.groups, disparity, first - second)
                 )
     return points
 
 
-def _claims(budget: BudgetResult, pair: PairResult) -> list[EqualGapClaim]:
+def _claims(setting: SettingResult, pair: PairResult) -> list[EqualGapClaim]:
     """The claim of a pair at a budget; none where exposures were not compared."""
     difference = pair.exposure.difference.value
     if pair.exposure.p_value is None or difference is None:
         return []
     refuted = bool(pair.exposure.group)
-    return [EqualGapClaim(budget.epsilon, pair.groups, difference, refuted)]
+    return [EqualGapClaim(setting.epsilon, pair.groups, difference, refuted)]
 
 
 def pearson(x: FloatArray, y: FloatArray) -> float | None:
@@ -313,10 +317,10 @@ class Exceeding(NamedTuple):
     n_cells: int
 
 
-class ProxyAgreement(NamedTuple):
+class AttackAgreement(NamedTuple):
     """One attack beside the overfitting gap: correlations, and counts over settings."""
 
-    proxy: str
+    attack: str
     correlation: float | None
     n_settings: int
     n_same_sign: int
@@ -328,12 +332,12 @@ class ProxyAgreement(NamedTuple):
 class _OverSettings(NamedTuple):
     """One attack's numbers, (setting, group) or (setting, pair)."""
 
-    cost: FloatArray  # mean over seeds
+    exposure: FloatArray  # mean over seeds
     error: FloatArray
     disparity: FloatArray  # mean over seeds; NaN where there is none by seed
 
 
-def agreement(audit: Audit) -> list[ProxyAgreement]:
+def agreement(audit: Audit) -> list[AttackAgreement]:
     """Every attack that the audited release has beside the gap.
 
     Pairs go by the audit's own names, which may be spelt otherwise than in the release.
@@ -341,10 +345,10 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
     release = audit.sources[0]
     names = audit.subject.groups
     pairs = []
-    for pair in audit.budgets[0].pairs:
+    for pair in audit.settings[0].pairs:
         pairs.append([names.index(name) for name in pair.groups])
     variance_inflation = release.kept(ReleaseArrays).variance_inflation
-    by_attack = measure_costs(
+    by_attack = measure_attacks(
         panels(release), audit.plan, variance_inflation=variance_inflation
     )
     gap = _over_settings(by_attack.pop(GAP.name), pairs)
@@ -356,21 +360,21 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
 
 def _agreement_of(
     name: str, attack: _OverSettings, gap: _OverSettings
-) -> ProxyAgreement:
+) -> AttackAgreement:
     ours = gap.disparity
     theirs = attack.disparity
     exceeding = None
     if attack_kind(name).scale.is_advantage:
-        excess = attack.cost - gap.cost
+        excess = attack.exposure - gap.exposure
         p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
         exceeding = Exceeding(
             n_above=int((excess > 0).sum()),
             n_beyond_errors=int((p <= SIGNIFICANCE).sum()),
             n_cells=int(np.isfinite(excess).sum()),
         )
-    return ProxyAgreement(
-        proxy=name,
-        correlation=pearson(gap.cost, attack.cost),
+    return AttackAgreement(
+        attack=name,
+        correlation=pearson(gap.exposure, attack.exposure),
         n_settings=int(np.isfinite(ours * theirs).sum()),
         n_same_sign=int((ours * theirs > 0).sum()),
         n_larger_disparity=int((np.abs(theirs) >= np.abs(ours)).sum()),
@@ -390,14 +394,14 @@ def _over_settings(
 def _of_setting(measured: Measured, pairs: Sequence[Sequence[int]]) -> _OverSettings:
     """One setting's row: the gap is clipped as published, all else signed."""
     first, second = np.array(pairs).T
-    cost = measured.cost
-    if measured.proxy == GAP:
-        cost = np.maximum(cost, 0.0)
-    error = np.full(cost.shape[1], np.nan)
+    exposure = measured.exposure
+    if measured.attack_kind == GAP:
+        exposure = np.maximum(exposure, 0.0)
+    error = np.full(exposure.shape[1], np.nan)
     if measured.exposed is not None:
         error = np.sqrt(measured.exposed.variance)
-    by_seed = metrics.pcer(measured.benefit, measured.cost, floor=measured.floor)
+    by_seed = metrics.pcer(measured.benefit, measured.exposure, floor=measured.floor)
     ratio = by_seed.mean(axis=0)
     difference = ratio[first] - ratio[second]
     disparity = np.where(measured.is_pooled, np.nan, difference)
-    return _OverSettings(cost.mean(axis=0), error, disparity)
+    return _OverSettings(exposure.mean(axis=0), error, disparity)

@@ -55,7 +55,7 @@ class PublishedPair(Record):
     floor_slope: float | None
 
 
-class PublishedBudget(Record):
+class PublishedSetting(Record):
     """The paper's numbers at one budget."""
 
     epsilon: float | None
@@ -85,6 +85,6 @@ class AsPublished(Record):
     """What the paper computes for one model: the gap is the cost, whatever the plan."""
 
     model: str | None
-    cost: str
-    budgets: list[PublishedBudget]
+    attack: str
+    settings: list[PublishedSetting]
     algorithm1: Algorithm1

@@ -3,7 +3,7 @@
 ``attacks`` asks this file what to run, ``measuring`` which attack decides, and every
 output how to name an attack and write its amounts. A release may carry other attacks,
 from any tool: those get the same tests, and general words (``attack_kind``). What the
-paper calls privacy cost is exposure here; files and options keep the name ``cost``.
+paper calls privacy cost is exposure here.
 
 To add an attack: a row below, and a row of ``ATTACKS`` in ``attacks/scorers`` that
 measures it. ``docs/attacks.md`` explains each attack.
@@ -46,7 +46,7 @@ class Scale:
     # a difference of rates; None where the unit says nothing about an attacker.
     per_success: float | None = None
 
-    def hundredths(self, cost: float) -> str:
+    def hundredths(self, exposure: float) -> str:
         """An exposure as it is printed: in hundredths, or in its own unit.
 
         An advantage is printed as how often of 100 the attacker is right.
@@ -55,14 +55,14 @@ class Scale:
         ('52.6', '0.91')
         """
         if self.is_advantage:
-            return f"{50 + 100 * cost:z.1f}"
-        if abs(self.per_unit * cost) < SMALLEST_PRINTED:
+            return f"{50 + 100 * exposure:z.1f}"
+        if abs(self.per_unit * exposure) < SMALLEST_PRINTED:
             return "0"
-        return self.difference(cost)
+        return self.difference(exposure)
 
-    def difference(self, cost: float) -> str:
+    def difference(self, exposure: float) -> str:
         """A difference of exposures, or an exposure in its own unit."""
-        return two_digits(self.per_unit * cost)
+        return two_digits(self.per_unit * exposure)
 
 
 def _advantage(unit: str, question: str) -> Scale:

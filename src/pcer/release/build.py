@@ -396,7 +396,7 @@ def _rounded(row: PooledExposure, step: float) -> PooledExposure:
     """A row in whole steps; a step is what one person in one model can change."""
     # Errors grow by a whole step, twice the rounding, so that no bound or test gets
     # sharper; a missing covariance is the worst case.
-    largest = attack_kind(row.proxy).scale.largest
+    largest = attack_kind(row.attack).scale.largest
     value = step * round(row.value / step)
     changed = {
         "value": min(max(value, -largest), largest),

@@ -55,8 +55,8 @@ Made = TypeVar("Made")
 # By list of rows about a setting, the fields that identify a row besides setting and
 # groups.
 ROW_KEYS = {
-    "pooled_exposure": ("proxy",),
-    "placebo": ("proxy",),
+    "pooled_exposure": ("attack",),
+    "placebo": ("attack",),
     "bounds": ("kind", "label"),
 }
 HINTS = {
@@ -112,7 +112,7 @@ class Release(Shown):
         _check_rows(self)
         models = sorted({run.model for run in self.runs if run.model is not None})
         check_names(models, "the names in runs[].model", field="runs[].model")
-        check_names(sorted(_attacks(self)), "names of costs", field="proxy")
+        check_names(sorted(_attacks(self)), "names of attacks", field="attack")
         return self
 
     @property
@@ -292,7 +292,7 @@ def _rows_of_a_group(data: Any) -> int:
             attacks.update(_part(table, "exposure", dict))
     for name in ("pooled_exposure", "placebo"):
         for row in _part(data, name, list):
-            attacks.add(_part(row, "proxy", str))
+            attacks.add(_part(row, "attack", str))
     return len(settings) * len(attacks)
 
 
@@ -310,7 +310,7 @@ def _plain(value: Any) -> Any:
     """Plain objects, without fields of records that are null or empty.
 
     But a null ``epsilon`` says "no differential privacy", and keys of mappings stay:
-    groups, proxies and the trainer's own settings may be called anything.
+    groups, attacks and the trainer's own settings may be called anything.
     """
     if value is None or type(value) in (str, int, float, bool):
         return value
@@ -328,8 +328,8 @@ def _plain(value: Any) -> Any:
 
 def _attacks(release: Release) -> set[str]:
     """Names of all attacks that the file mentions."""
-    names = {row.proxy for row in release.pooled_exposure}
-    names |= {row.proxy for row in release.placebo}
+    names = {row.attack for row in release.pooled_exposure}
+    names |= {row.attack for row in release.placebo}
     for run in release.runs:
         for group in run.groups.values():
             names |= group.exposure.keys()

@@ -106,7 +106,7 @@ def panels(release: Release) -> tuple[Panel, ...]:
     return release.kept(_panels)
 
 
-def carried_costs(panels: Iterable[Panel]) -> list[str]:
+def carried_attacks(panels: Iterable[Panel]) -> list[str]:
     """Names of the attacks that a release carries, except the gap (from its counts)."""
     names: set[str] = set()
     for panel in panels:
@@ -136,7 +136,7 @@ def _mean_receipts(release: Release) -> list[PooledExposure]:
     for bound in release.bounds:
         if bound.kind == "receipt" and bound.label is None:
             key = bound.model_dump(include=shared)
-            rows.append(PooledExposure(proxy=SPENT.name, value=bound.mean, **key))
+            rows.append(PooledExposure(attack=SPENT.name, value=bound.mean, **key))
     return rows
 
 
@@ -167,7 +167,7 @@ def _panel(
         test.append([group.test for group in groups])
 
     of_models = _exposures(tables)
-    attacks = sorted({row.proxy for row in rows})
+    attacks = sorted({row.attack for row in rows})
     shadowed = {}
     for name in attacks:
         if name in of_models and attack_kind(name).is_calibrated:
@@ -231,7 +231,7 @@ def _pooled(
     rows: list[PooledExposure], attack: str, names: tuple[str, ...]
 ) -> PooledExposures:
     """One attack's rows as arrays over the groups; NaN for a group without a row."""
-    by_group = {row.group: row for row in rows if row.proxy == attack}
+    by_group = {row.group: row for row in rows if row.attack == attack}
     in_order = [by_group.get(name) for name in names]
     arrays = {}
     for of_pool in fields(PooledExposures):

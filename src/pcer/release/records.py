@@ -34,8 +34,8 @@ LONGEST_PHRASE = 80
 Phrase = Annotated[str, Field(max_length=LONGEST_PHRASE, pattern=_NAME)]
 Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
-Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared twice
-CostError = Annotated[float, Field(ge=0, le=1e15)]
+SignedNumber = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared twice
+NonNegative = Annotated[float, Field(ge=0, le=1e15)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
@@ -86,8 +86,8 @@ class TestRates(Record):
 class Exposure(Record):
     """What one attack measured on one group of one model. Signed; 0 means chance."""
 
-    value: Cost
-    standard_error: CostError | None = None
+    value: SignedNumber
+    standard_error: NonNegative | None = None
     n_members: Count | None = None
     n_nonmembers: Count | None = None
     n_excluded: Count | None = None
@@ -150,11 +150,11 @@ class PooledExposure(Record):
     model: Name | None = None
     epsilon: Epsilon | None
     group: Name
-    proxy: Name
-    value: Cost
-    standard_error: CostError | None = None
-    null_error: CostError | None = None
-    benefit_covariance: Cost | None = None
+    attack: Name
+    value: SignedNumber
+    standard_error: NonNegative | None = None
+    null_error: NonNegative | None = None
+    benefit_covariance: SignedNumber | None = None
     n_records: Count | None = None
     n_excluded: Count | None = None
     separation: Rate | None = None
@@ -171,7 +171,7 @@ class Placebo(Record):
 
     model: Name | None = None
     epsilon: Epsilon | None
-    proxy: Name
+    attack: Name
     groups: Annotated[list[Name], Field(min_length=2, max_length=2)]
     n_draws: Count
     n_shown: Count | None = None  # what versions before 3 call n_ratio
@@ -189,7 +189,7 @@ class Placebo(Record):
     # Draws also attacked exactly (others are taken to first order), and their root mean
     # square difference, in errors.
     n_exact: Count | None = None
-    exact_difference: CostError | None = None
+    exact_difference: NonNegative | None = None
 
 
 class Bound(Record):
@@ -208,11 +208,11 @@ class Bound(Record):
     kind: Literal["receipt", "realised", "promise"]
     mode: Literal["exact", "refreshed", "held"]
     accountant: Name
-    mean: CostError  # over people and models
-    standard_error: CostError | None = None
-    quantiles: dict[Name, CostError] = Field(default_factory=dict)
+    mean: NonNegative  # over people and models
+    standard_error: NonNegative | None = None
+    quantiles: dict[Name, NonNegative] = Field(default_factory=dict)
     n_records: Count | None = None
-    nominal: CostError | None = None  # the promise by the same accountant
+    nominal: NonNegative | None = None  # the promise by the same accountant
     # AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy: an
     # estimate.
     allowed_advantage: Annotated[float, Field(ge=0, le=0.5)] | None = None

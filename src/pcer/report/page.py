@@ -23,13 +23,13 @@ from typing import Any, Final, NamedTuple
 from pcer import wording
 from pcer._version import __version__
 from pcer.auditing import sentences
-from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
+from pcer.auditing.record import AUDIT_AGAIN, Audit, SettingResult, parse_plan
 from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, escaped, printable
 from pcer.files import MAX_BYTES, as_shown, parse_json, require_format
-from pcer.measuring.plan import BUDGET_VERDICTS, Plan
+from pcer.measuring.plan import SETTING_VERDICTS, Plan
 from pcer.release.file import Release, parse_release
-from pcer.release.panel import carried_costs, panels
+from pcer.release.panel import carried_attacks, panels
 from pcer.report import views
 from pcer.report.formats.html import to_html
 from pcer.report.pictures.decisions import choice_svg
@@ -53,7 +53,7 @@ GENERATOR = f"pcer {__version__}"
 SCRIPT: Final = '<script type="application/json" id="pcer-report">'
 MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
 # Classes of cells by their text.
-BADGES = {verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS}
+BADGES = {verdict.words: f"badge {verdict.severity}" for verdict in SETTING_VERDICTS}
 # Widths of the picture; a page shows the one that fits.
 SIZES = {"wide": WIDE, "narrow": NARROW}
 
@@ -125,14 +125,14 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
     def marking(line: str) -> str:
         return explained(plain(line), explained_terms)
 
-    said = {setting.name: sentences.of(audit, setting) for setting in audit.budgets}
+    said = {setting.name: sentences.of(audit, setting) for setting in audit.settings}
     # What the main setting's finding says already does not stand below it again.
     main = said[audit.told.name]
     trust = [line for line in audit.trust if line not in main.how_sure.sentences]
     next_steps = [line for line in audit.next_steps if line not in main.advice]
 
     tables = views.table_groups(audit)
-    if carried_costs(panels(release)):
+    if carried_attacks(panels(release)):
         estimates = finding.estimates_table(audit, release)
         tables["Every attack"].insert(1, estimates)
     # The paper's numbers stand in the open, its other tables in the appendix.
@@ -163,7 +163,7 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
 
 
 def _setting_view(
-    audit: Audit, setting: BudgetResult, said: sentences.Sentences
+    audit: Audit, setting: SettingResult, said: sentences.Sentences
 ) -> Drawn:
     """The finding in one setting; groups are in the order of each card."""
     groups = {}
@@ -174,7 +174,7 @@ def _setting_view(
     for axis, names in orders.items():
         in_order[axis] = [groups[name] for name in names if name in groups]
     return {
-        "number": audit.budgets.index(setting),
+        "number": audit.settings.index(setting),
         "is_first": setting is audit.told,
         "budget": setting,
         "label": setting.name.short,
@@ -183,13 +183,13 @@ def _setting_view(
         "badge": said.badge,
         "change": " ".join(said.advice),
         "cards": (said.exposure, said.outcomes, said.how_sure),
-        "unit": audit.proxy.scale.counted.format(label=audit.proxy.label),
+        "unit": audit.attack_kind.scale.counted.format(label=audit.attack_kind.label),
         "groups": in_order,
         "n_more": len(setting.groups) - len(groups),
     }
 
 
-def _group_view(audit: Audit, setting: BudgetResult, name: str) -> Drawn:
+def _group_view(audit: Audit, setting: SettingResult, name: str) -> Drawn:
     """A group's outcome rate, also as a bar's length in percent, and its exposure."""
     group = setting.groups[name]
     rate = group.benefit.mean
@@ -197,7 +197,7 @@ def _group_view(audit: Audit, setting: BudgetResult, name: str) -> Drawn:
         "name": isolated(name),
         "rate": wording.NOTHING if rate is None else wording.of_100(rate)[0],
         "share": 0.0 if rate is None else 100 * rate,
-        "exposure": exposure_words(audit.proxy, group),
+        "exposure": exposure_words(audit.attack_kind, group),
         "is_clear": group.is_clear,
         **look(audit, name),
     }
@@ -209,7 +209,7 @@ def _matrix(audits: Sequence[Audit]) -> Drawn:
     for audit in audits:
         cells = {}
         labels = background.setting_labels(audit)
-        for setting, label in zip(audit.budgets, labels, strict=True):
+        for setting, label in zip(audit.settings, labels, strict=True):
             key = (setting.model or "", -setting.budget)
             names[key] = label
             if setting.model is None:  # a model's name says what the label is about
@@ -226,7 +226,7 @@ def _matrix(audits: Sequence[Audit]) -> Drawn:
 
     verdicts = [audit.verdict for audit in audits]
     counts = []
-    for verdict in BUDGET_VERDICTS:
+    for verdict in SETTING_VERDICTS:
         if verdict in verdicts:
             counts.append(f"{verdicts.count(verdict)} {verdict.words}")
     return {

@@ -27,7 +27,7 @@ from pcer.files import as_shown, write_files
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.release.file import Release
-from pcer.release.panel import Panel, carried_costs, panels
+from pcer.release.panel import Panel, carried_attacks, panels
 from pcer.report.formats.html import to_html
 from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
@@ -176,7 +176,7 @@ def release_view(release: Release) -> View:
     names = ", ".join(sorted(budgets, key=budgets.__getitem__))
     splits = wording.number_range(sorted({panel.n_splits for panel in settings}))
     kind = release.training.split_kind or "not said to be random"
-    attacks = carried_costs(settings)
+    attacks = carried_attacks(settings)
     if any(np.isfinite(panel.test_accuracy).any() for panel in settings):
         attacks = [GAP.name, *attacks]
     attack_names = ", ".join(attack_kind(name).short for name in attacks)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pcer import wording
 from pcer.auditing import sentences
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, SettingResult
 from pcer.auditing.sentences import Sentences
 from pcer.errors import InputError
 from pcer.files import as_shown
@@ -87,7 +87,7 @@ def _certainty_lines(audit: Audit, said: Sentences, view: View) -> list[str]:
     return [*said.how_sure.sentences, *contradictions, *background.left_out(audit)]
 
 
-def verdict_line(setting: BudgetResult, said: Sentences) -> str:
+def verdict_line(setting: SettingResult, said: Sentences) -> str:
     """The verdict in words, and its name for ``--fail-on`` and the docs."""
     return f"{said.badge} [{setting.verdict.value}]"
 
@@ -102,13 +102,13 @@ def summary_line(audit: Audit) -> str:
 
 def setting_line(audit: Audit, called: str) -> str:
     """Both answers in one setting, which a user calls by any of its names."""
-    names = [setting.name for setting in audit.budgets]
+    names = [setting.name for setting in audit.settings]
     place = wording.setting_called(called, names)
     if place is None:
         short = [repr(name.short) for name in names]
         problem = f"{subject_name(audit)} has no single setting called {called!r}"
         raise InputError(f"{problem}; it has {wording.listed(short)}.", field="setting")
-    setting = audit.budgets[place]
+    setting = audit.settings[place]
     where = wording.capital(setting.name.in_sentence)
     verdict = verdict_line(setting, sentences.of(audit, setting))
     return as_shown(f"{where}: {setting.headline} {verdict}")
@@ -116,15 +116,15 @@ def setting_line(audit: Audit, called: str) -> str:
 
 def table_groups(audit: Audit) -> dict[str, list[Table]]:
     """All tables of an audit in reading order, by the heading that they stand under."""
-    has_several_attacks = len(audit.costs) > 1
-    is_by_gap = audit.cost == GAP.name
+    has_several_attacks = len(audit.attacks) > 1
+    is_by_gap = audit.attack == GAP.name
     return {
         "Every test": [
             finding.resolution_table(audit),
             finding.pairs_table(audit),
             finding.differences_table(audit),
         ],
-        "Every attack": [finding.costs_table(audit)] if has_several_attacks else [],
+        "Every attack": [finding.attacks_table(audit)] if has_several_attacks else [],
         "The floor": [] if is_by_gap else [paper.floors_table(audit)],
         "As published": paper.paper_tables(audit),
     }

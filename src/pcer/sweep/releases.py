@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks import SettingScores, count_models, with_costs
+from pcer.attacks import SettingScores, add_exposures, count_models
 from pcer.attacks.exposure_rows import PLACEBO
 from pcer.attacks.placebo import TaskRunner
 from pcer.metrics import NO_DP
@@ -121,7 +121,7 @@ def _attacked(
         # Its own notes are replaced: the dataset's count records without a group.
         own_notes = [attribute.note] if attribute.note else []
         counted.append(replace(counts, notes=own_notes))
-    return with_costs(counted, settings, facts, run=run, on_step=on_step)
+    return add_exposures(counted, settings, facts, run=run, on_step=on_step)
 
 
 def _settings(

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
                 f"name the study's folder and where to write, as in {COMMAND}."
             )
         source, target = map(Path, arguments)
-        with working("Auditing by every cost and judging every claim"):
+        with working("Auditing by every attack and judging every claim"):
             pages = study_pages(Study.read(source))
         make_folder(target)
         make_folder(target / FIGURES)

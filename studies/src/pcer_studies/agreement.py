@@ -103,8 +103,8 @@ def _dataset_values(study: Study, dataset: str) -> FloatArray:
 def _configuration_values(study: Study, configuration: Configuration) -> FloatArray:
     """(seed, budget, 6): gap and advantage of both groups, and the two disparities."""
     wanted: list[tuple[str, str | None]] = []
-    for cost in ("overfitting_gap", "auc_advantage"):
-        wanted += [(cost, group) for group in configuration.groups]
+    for attack in ("overfitting_gap", "auc_advantage"):
+        wanted += [(attack, group) for group in configuration.groups]
     wanted += [("pcer_disparity", None), ("pcer_disparity_auc", None)]
 
     by_budget = []

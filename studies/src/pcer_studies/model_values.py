@@ -54,14 +54,16 @@ def seed_values(
 
     Args:
         panel: models of one budget.
-        quantity: a name of ``_OF_MODEL``, ``_OF_GROUP`` or ``_COSTS``.
+        quantity: a name of ``_OF_MODEL``, ``_OF_GROUP`` or ``_EXPOSURES``.
         group: of which group, where the quantity is a group's.
         floor: of PCER, where the quantity is a disparity.
     """
     if quantity in _OF_GROUP:
         return _OF_GROUP[quantity](panel)[:, panel.group_names.index(str(group))]
-    if quantity in _COSTS:
-        ratio = metrics.pcer(panel.positive_rate, _COSTS[quantity](panel), floor=floor)
+    if quantity in _EXPOSURES:
+        ratio = metrics.pcer(
+            panel.positive_rate, _EXPOSURES[quantity](panel), floor=floor
+        )
         return metrics.pcer_disparity(ratio)[:, 0]
     return _OF_MODEL[quantity](panel)
 
@@ -114,7 +116,7 @@ _OF_GROUP: dict[str, Callable[[Panel], FloatArray]] = {
     "auc_advantage": _advantage,
     "attack_auc": lambda panel: CHANCE + _advantage(panel),
 }
-_COSTS: dict[str, Callable[[Panel], FloatArray]] = {
+_EXPOSURES: dict[str, Callable[[Panel], FloatArray]] = {
     "pcer_disparity": _gap,
     "pcer_disparity_auc": _advantage,
 }

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pcer.auditing.record import BudgetResult, GroupResult
+from pcer.auditing.record import GroupResult, SettingResult
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.paper.records import Summary
@@ -184,13 +184,13 @@ class _Request:
         return DEFAULT_FLOOR if self.key.floor is None else self.key.floor
 
     @property
-    def budget(self) -> BudgetResult:
+    def setting(self) -> SettingResult:
         """The audit's result at the key's first budget."""
-        return self.study.budget(*self.configuration.key, self.key.budgets[0])
+        return self.study.setting(*self.configuration.key, self.key.budgets[0])
 
     @property
     def group(self) -> GroupResult:
-        return self.budget.groups[str(self.key.group)]
+        return self.setting.groups[str(self.key.group)]
 
     def seeds(self, quantity: str) -> FloatArray:
         """(seed,) of single models."""
@@ -208,9 +208,9 @@ Finder = Callable[[_Request], OurNumber]
 """How a quantity is found."""
 
 
-def _of_budget(summary_of: Callable[[BudgetResult], Summary]) -> Finder:
+def _of_budget(summary_of: Callable[[SettingResult], Summary]) -> Finder:
     def find(request: _Request) -> OurNumber:
-        budget = request.budget
+        budget = request.setting
         return _over_seeds(summary_of(budget), budget.n_seeds)
 
     return find
@@ -218,7 +218,7 @@ def _of_budget(summary_of: Callable[[BudgetResult], Summary]) -> Finder:
 
 def _of_group(summary_of: Callable[[GroupResult], Summary]) -> Finder:
     def find(request: _Request) -> OurNumber:
-        return _over_seeds(summary_of(request.group), request.budget.n_seeds)
+        return _over_seeds(summary_of(request.group), request.setting.n_seeds)
 
     return find
 
@@ -235,7 +235,7 @@ def _over_seeds(summary: Summary, n: int) -> OurNumber:
 
 def _disparity(request: _Request) -> OurNumber:
     """A disparity's error comes from its interval, as the paper prints it."""
-    budget = request.budget
+    budget = request.setting
     for row in budget.pairs[0].floors:
         if row.floor == request.floor:
             error = None if row.ci is None else error_of_interval(row.ci)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pcer.auditing.audit import audit, judge_tested
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, SettingResult
 from pcer.errors import InputError
 from pcer.files import read_json
 from pcer.measuring.plan import Plan
@@ -129,17 +129,17 @@ class Study:
                 f"reproduce --dataset {dataset} into this folder."
             ) from None
 
-    def audit(self, dataset: str, attribute: str, cost: str = GAP) -> Audit:
-        """The audit of a configuration by the default plan and one cost."""
+    def audit(self, dataset: str, attribute: str, attack: str = GAP) -> Audit:
+        """The audit of a configuration by the default plan and one attack."""
 
         def make() -> Audit:
             tested = self._tested(self.release(dataset, attribute))
-            plan = Plan(cost=cost)
-            if cost not in tested.tests:
+            plan = Plan(attack=attack)
+            if attack not in tested.tests:
                 return audit(tested.release, plan)  # which says that it is missing
-            return next(judge_tested([replace(tested, plan=plan, attacks=(cost,))]))
+            return next(judge_tested([replace(tested, plan=plan, attacks=(attack,))]))
 
-        return self.keep(("audit", dataset, attribute, cost), make)
+        return self.keep(("audit", dataset, attribute, attack), make)
 
     @property
     def verdicts(self) -> Mapping[tuple[str, str], Audit]:
@@ -152,11 +152,11 @@ class Study:
 
         return self.keep("verdicts", make)
 
-    def budget(
-        self, dataset: str, attribute: str, epsilon: float, cost: str = GAP
-    ) -> BudgetResult:
+    def setting(
+        self, dataset: str, attribute: str, epsilon: float, attack: str = GAP
+    ) -> SettingResult:
         """One budget of an audit; infinity is no differential privacy."""
-        for result in self.audit(dataset, attribute, cost).budgets:
+        for result in self.audit(dataset, attribute, attack).settings:
             if result.budget == epsilon:
                 return result
         raise self._without_models(dataset, attribute, epsilon)
@@ -169,7 +169,7 @@ class Study:
         raise self._without_models(dataset, attribute, epsilon)
 
     def _tested(self, release: Release) -> Tested:
-        """A release by every test, which audits by all costs share."""
+        """A release by every test, which audits by all attacks share."""
         return self.keep(("tested", release.sha256), lambda: run_tests(release, Plan()))
 
     def keep(self, name: Hashable, make: Callable[[], Cached]) -> Cached:

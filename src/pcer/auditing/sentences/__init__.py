@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, SettingResult
 from pcer.auditing.sentences import advice, cards, certainty, headline, telling
 from pcer.auditing.sentences.cards import Card
 
@@ -38,7 +38,7 @@ class Sentences:
     paper_title: str  # the shortest of them
 
 
-def of(audit: Audit, setting: BudgetResult) -> Sentences:
+def of(audit: Audit, setting: SettingResult) -> Sentences:
     """All sentences about one setting; the headline is the one that the audit has."""
     return Sentences(
         title=setting.name.title,

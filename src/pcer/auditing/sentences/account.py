@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from pcer.auditing import sentences
-from pcer.auditing.record import Audit, BudgetResult, GroupBound
+from pcer.auditing.record import Audit, GroupBound, SettingResult
 from pcer.auditing.sentences.advice import choosing_command
 from pcer.auditing.sentences.certainty import trust_sentences
 from pcer.auditing.sentences.headline import headline
@@ -34,11 +34,11 @@ MOST_GROUPS: Final = 3  # small groups that are named in a sentence
 
 def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
     """The audit with its words: what the file discloses, what more data show."""
-    budgets = []
-    for setting in audit.budgets:
+    settings = []
+    for setting in audit.settings:
         words = headline(audit, setting)
-        budgets.append(setting.model_copy(update={"headline": words}))
-    audit = audit.model_copy(update={"budgets": budgets})
+        settings.append(setting.model_copy(update={"headline": words}))
+    audit = audit.model_copy(update={"settings": settings})
 
     said = sentences.of(audit, audit.told)
     next_steps = [*said.advice]
@@ -74,7 +74,7 @@ def _account(audit: Audit, said: sentences.Sentences) -> Iterator[str]:
     yield say("account", "not_measured")
 
 
-def _outcome_rates(audit: Audit, setting: BudgetResult) -> Iterator[str]:
+def _outcome_rates(audit: Audit, setting: SettingResult) -> Iterator[str]:
     """The benefit of each group, of 100."""
     subject = audit.subject
     rates = []
@@ -94,21 +94,22 @@ def _outcome_rates(audit: Audit, setting: BudgetResult) -> Iterator[str]:
     yield telling.say("account", audit.plan.benefit, rates=named, here=here)
 
 
-def _exposures(audit: Audit, setting: BudgetResult) -> Iterator[str]:
+def _exposures(audit: Audit, setting: SettingResult) -> Iterator[str]:
     """The exposure of each group in which some is detected."""
-    scale = audit.proxy.scale
+    scale = audit.attack_kind.scale
     amounts = []
     for name, group in setting.groups.items():
-        if group.resolved and group.cost.value is not None:
-            amounts.append(f"{scale.hundredths(group.cost.value)} ({name})")
+        if group.detected and group.exposure.value is not None:
+            amounts.append(f"{scale.hundredths(group.exposure.value)} ({name})")
     if amounts:
         found = listed(amounts[:MOST_GROUPS_IN_A_SENTENCE])
-        yield f"{capital(scale.full.format(label=audit.proxy.label, found=found))}."
+        label = audit.attack_kind.label
+        yield f"{capital(scale.full.format(label=label, found=found))}."
 
 
 def _allowed(audit: Audit) -> Iterator[str]:
     """What training allows, in the main or the least private setting with bounds."""
-    bounded = [setting for setting in audit.budgets if _bounds_of(setting)]
+    bounded = [setting for setting in audit.settings if _bounds_of(setting)]
     if not bounded:
         return
     setting = audit.told
@@ -147,7 +148,7 @@ def _allowed(audit: Audit) -> Iterator[str]:
         )
 
 
-def _bounds_of(setting: BudgetResult) -> list[tuple[str, GroupBound]]:
+def _bounds_of(setting: SettingResult) -> list[tuple[str, GroupBound]]:
     """Groups with what training allows about them, as many as a sentence names."""
     bounds = []
     for name, group in setting.groups.items():

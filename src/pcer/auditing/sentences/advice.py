@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, SettingResult
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
     Telling,
@@ -51,7 +51,7 @@ from pcer.wording import (
 )
 
 
-def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
+def what_would_change(audit: Audit, setting: SettingResult) -> list[str]:
     """Exposure of each group, accuracy and outcomes in the setting of least exposure.
 
     Empty where nothing is detected, or no setting of the same model with more privacy
@@ -65,7 +65,7 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
     if before is None or after is None:
         return []
 
-    scale = audit.proxy.scale
+    scale = audit.attack_kind.scale
     measure = "exposure"
     unit = f" ({scale.said})"
     if scale.coin:
@@ -87,36 +87,38 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
     return [sentence, *_levelling(audit, setting, best)]
 
 
-def _least_exposed(audit: Audit, setting: BudgetResult) -> BudgetResult | None:
+def _least_exposed(audit: Audit, setting: SettingResult) -> SettingResult | None:
     """The setting with more privacy that exposes least; None unless it prints as less.
 
     Also None where nothing is detected in this setting.
     """
     others = [
         other
-        for other in audit.budgets
+        for other in audit.settings
         if other.model == setting.model and other.budget < setting.budget
     ]
     if not setting.is_detected or not others:
         return None
-    best = min(others, key=lambda other: other.largest_cost)
-    if best.largest_cost >= setting.largest_cost:
+    best = min(others, key=lambda other: other.highest_exposure)
+    if best.highest_exposure >= setting.highest_exposure:
         return None
-    hundredths = audit.proxy.scale.hundredths
-    prints_alike = hundredths(best.largest_cost) == hundredths(setting.largest_cost)
+    hundredths = audit.attack_kind.scale.hundredths
+    prints_alike = hundredths(best.highest_exposure) == hundredths(
+        setting.highest_exposure
+    )
     return None if prints_alike else best
 
 
 def _exposure_changes(
-    scale: Scale, setting: BudgetResult, best: BudgetResult
+    scale: Scale, setting: SettingResult, best: SettingResult
 ) -> Iterator[tuple[str, bool]]:
     """How each group's exposure is printed in both settings, and whether it rises.
 
     Groups that the answer names come first.
     """
     for name in in_order(setting, "exposure")[:MOST_GROUPS_IN_A_SENTENCE]:
-        old = setting.groups[name].cost.value
-        new = best.groups[name].cost.value
+        old = setting.groups[name].exposure.value
+        new = best.groups[name].exposure.value
         if old is not None and new is not None:
             before = scale.hundredths(max(old, 0.0))
             after = scale.hundredths(max(new, 0.0))
@@ -124,7 +126,7 @@ def _exposure_changes(
 
 
 def _levelling(
-    audit: Audit, setting: BudgetResult, best: BudgetResult
+    audit: Audit, setting: SettingResult, best: SettingResult
 ) -> Iterator[str]:
     """What becomes of the outcome gap, and whose outcomes would change most."""
     telling = Telling(audit, setting, "outcomes")
@@ -156,7 +158,9 @@ def _levelling(
         )
 
 
-def _rates(setting: BudgetResult, names: tuple[str, str]) -> tuple[float, float] | None:
+def _rates(
+    setting: SettingResult, names: tuple[str, str]
+) -> tuple[float, float] | None:
     first, second = (setting.groups[name].benefit.mean for name in names)
     return None if first is None or second is None else (first, second)
 
@@ -174,10 +178,10 @@ def choosing_command(audit: Audit) -> Iterator[str]:
 
     Or at more, where no setting is shown to hold that.
     """
-    if len(audit.budgets) < 2 or audit.told.accuracy.mean is None:
+    if len(audit.settings) < 2 or audit.told.accuracy.mean is None:
         return
     bounds = []
-    for setting in audit.budgets:
+    for setting in audit.settings:
         bound = largest_bound(setting)
         is_too_small = any(group.too_few for group in setting.groups.values())
         if bound is not None and not is_too_small:
@@ -185,11 +189,11 @@ def choosing_command(audit: Audit) -> Iterator[str]:
     if not bounds:
         return
 
-    per_success = audit.proxy.scale.per_success
+    per_success = audit.attack_kind.scale.per_success
     if per_success is None:
         yield say("advice", "recommend", exposure="52")
         return
-    exposure = per_success * max(audit.told.largest_cost / 2, min(bounds))
+    exposure = per_success * max(audit.told.highest_exposure / 2, min(bounds))
     next_half_point = math.ceil(100 + 2 * exposure) / 2
     yield say("advice", "recommend", exposure=f"{max(next_half_point, 50.5):g}")
 
@@ -199,10 +203,10 @@ OPEN: Final = (Verdict.NO_DIFFERENCE_SHOWN, Verdict.FLOOR_DOMINATED)
 
 
 def more_would_show(
-    tested: Tested, evidence: Evidence, setting_index: int, setting: BudgetResult
+    tested: Tested, evidence: Evidence, setting_index: int, setting: SettingResult
 ) -> str | None:
     """How many more splits or people would show how much; None where unknown."""
-    measured = tested.measured[tested.cost][setting_index]
+    measured = tested.measured[tested.attack][setting_index]
     if setting.reason is not None:
         return None
     question = _open_question(
@@ -211,7 +215,10 @@ def more_would_show(
     if question is None:
         return None
     n_attacks = len(tested.attacks)
-    n_tests = [n_attacks * evidence.n_cost_tests, n_attacks * evidence.n_pair_tests]
+    n_tests = [
+        n_attacks * evidence.n_detection_tests,
+        n_attacks * evidence.n_pair_tests,
+    ]
     design = design_of_measured(measured, n_tests)
     return None if design is None else advice(design, question)
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pcer.auditing.record import Audit, BudgetResult, GroupResult
+from pcer.auditing.record import Audit, GroupResult, SettingResult
 from pcer.auditing.sentences.certainty import doubts_about, false_alarms, how_sure
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
@@ -38,7 +38,7 @@ class Card(NamedTuple):
     sentences: list[str]
 
 
-def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
+def exposure_card(audit: Audit, setting: SettingResult) -> Card:
     """Who is easier to recognise, and by how much."""
     answer = answer_of(setting, "exposure")
     telling = Telling(audit, setting, "exposure")
@@ -57,7 +57,7 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
 
     if answer == "differs":
         # The attack that decided need not be the one whose numbers people see.
-        is_printed = audit.cost in telling.pair.exposure.shown_by
+        is_printed = audit.attack in telling.pair.exposure.shown_by
         form = "difference" if is_printed else "decided_by"
         sentences.append(telling.say("exposure_card", form))
     elif _detected(setting) and largest_difference(setting, "exposure") is not None:
@@ -73,8 +73,8 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     )
 
 
-def _detected(setting: BudgetResult) -> dict[str, GroupResult]:
-    return {name: group for name, group in setting.groups.items() if group.resolved}
+def _detected(setting: SettingResult) -> dict[str, GroupResult]:
+    return {name: group for name, group in setting.groups.items() if group.detected}
 
 
 def _detected_sentences(telling: Telling) -> Iterator[str]:
@@ -84,8 +84,8 @@ def _detected_sentences(telling: Telling) -> Iterator[str]:
         yield telling.say("exposure_card", "none")
         return
 
-    per_success = telling.audit.proxy.scale.per_success or math.inf
-    largest = max(group.cost.value or 0.0 for group in detected.values())
+    per_success = telling.audit.attack_kind.scale.per_success or math.inf
+    largest = max(group.exposure.value or 0.0 for group in detected.values())
     better = "slightly better" if per_success * largest <= WEAK else "better"
     n_groups = len(telling.setting.groups)
     if len(detected) == n_groups:
@@ -102,7 +102,7 @@ def _detected_sentences(telling: Telling) -> Iterator[str]:
         for name, group in detected.items()
         if not group.is_clear
         and group.detected_by is not None
-        and group.detected_by != telling.audit.cost
+        and group.detected_by != telling.audit.attack
     }
     if attacks:
         names = listed(list(attacks))
@@ -110,7 +110,7 @@ def _detected_sentences(telling: Telling) -> Iterator[str]:
         yield telling.say("exposure_card", "detected_by", beside=names, by=by)
 
 
-def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
+def outcomes_card(audit: Audit, setting: SettingResult) -> Card:
     """Who is worse served, what was true, and who was wrongly given or denied it."""
     answer = answer_of(setting, "outcomes")
     telling = Telling(audit, setting, "outcomes")
@@ -168,7 +168,7 @@ def _against(rates: list[float | None]) -> str:
     return " against ".join(of_100(*(rate or 0.0 for rate in rates)))
 
 
-def how_sure_card(audit: Audit, setting: BudgetResult) -> Card:
+def how_sure_card(audit: Audit, setting: SettingResult) -> Card:
     """How often made-up groups raise the alarm, and what else the finding rests on."""
     alarms = false_alarms(setting)
     if alarms is None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from pcer.auditing.record import Audit, BudgetResult, CostStory, PairResult
+from pcer.auditing.record import AttackStory, Audit, PairResult, SettingResult
 from pcer.auditing.sentences.telling import Telling, answer_of, attacks_run
 from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import attack_kind
@@ -36,7 +36,7 @@ ALARMS: Final[Mapping[Verdict, str]] = {
 }
 
 
-def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
+def how_sure(audit: Audit, setting: SettingResult) -> list[str]:
     """All sentences of certainty about one setting, each naming its finding.
 
     First false alarms, outcomes and splits; then what each check says of each pair.
@@ -67,7 +67,7 @@ class FalseAlarms(NamedTuple):
     n_draws: int
 
 
-def false_alarms(setting: BudgetResult) -> FalseAlarms | None:
+def false_alarms(setting: SettingResult) -> FalseAlarms | None:
     """The count that decides about the verdict, of the worst pair; None if unknown."""
     alarm = ALARMS.get(setting.verdict, "any")
     counts = []
@@ -89,7 +89,7 @@ def false_alarms(setting: BudgetResult) -> FalseAlarms | None:
     return max(counts, default=None)
 
 
-def _alarm_sentence(setting: BudgetResult) -> str:
+def _alarm_sentence(setting: SettingResult) -> str:
     alarms = false_alarms(setting)
     if alarms is None:
         return say("how_sure", "lacking")
@@ -152,7 +152,7 @@ def _disagreements(audit: Audit, pair: PairResult) -> Iterator[str]:
     if is_open and exposure.downgraded is None and p is not None and p <= SIGNIFICANCE:
         yield say("how_sure", "undetected", pair=groups, p=p_words(p))
     if exposure.contradicted:  # by the other deciding attack; they are the first two
-        deciding = [story.cost for story in audit.costs[:2]]
+        deciding = [story.attack for story in audit.attacks[:2]]
         others = [attack_kind(name) for name in deciding if name != exposure.attack]
         one = attack_kind(exposure.attack).phrase
         other = listed([attack.phrase for attack in others])
@@ -202,21 +202,21 @@ def _attack_sentences(audit: Audit) -> Iterator[str]:
     yield _differences(audit, stories)
 
 
-def _differences(audit: Audit, stories: Sequence[CostStory]) -> str:
+def _differences(audit: Audit, stories: Sequence[AttackStory]) -> str:
     """Which attacks find whom easier to recognise, corrected for their number."""
     n = len(stories)
     attacks_by_groups: dict[tuple[str, ...], list[str]] = {}
     for story in stories:
         if "exposure_differs" in story.statements:
             attacks = attacks_by_groups.setdefault(tuple(story.more_exposed), [])
-            attacks.append(attack_kind(story.cost).short)
+            attacks.append(attack_kind(story.attack).short)
     if attacks_by_groups:
         found = _who_finds_whom(audit, attacks_by_groups)
         return say("how_sure", "attacks_differ", n=n, found=found)
 
     by_ratio = [story for story in stories if "ratio_differs" in story.statements]
     if by_ratio:
-        attacks = [attack_kind(story.cost).short for story in by_ratio]
+        attacks = [attack_kind(story.attack).short for story in by_ratio]
         return say("how_sure", "attacks_ratio", n=n, attacks=listed(attacks))
     return say("how_sure", "attacks_same", n=n)
 
@@ -256,16 +256,16 @@ def _evidence_words(audit: Audit) -> str:
     # By setting and pair; None where there is no null.
     marks = dict[SettingName, list[bool | None]]()
     for published in audit.published:
-        for budget in published.budgets:
-            name = SettingName(published.model, budget.epsilon)
-            disparities = [pair.pcer_disparity for pair in budget.pairs]
+        for result in published.settings:
+            name = SettingName(published.model, result.epsilon)
+            disparities = [pair.pcer_disparity for pair in result.pairs]
             marks[name] = [disparity.is_beyond_null for disparity in disparities]
     if {*chain(*marks.values())} <= {None}:
         return say("paper", "unknown")
     if audit.verdict is Verdict.INSUFFICIENT_DATA:
         return say("paper", "contradicted")
 
-    detected = {setting.name for setting in audit.budgets if setting.is_detected}
+    detected = {setting.name for setting in audit.settings if setting.is_detected}
     beyond = [name for name, of_pairs in marks.items() if True in of_pairs]
     shown = [name for name in beyond if name in detected]
     if len(shown) == len(marks):
@@ -290,7 +290,7 @@ def _in_settings(settings: Sequence[SettingName]) -> str:
 
 def paper_note(audit: Audit, which: str = "note") -> str:
     """Below the table: its symbols; in a ``strip``'s title the shortest of them."""
-    seeds = sorted({setting.n_seeds for setting in audit.budgets})
+    seeds = sorted({setting.n_seeds for setting in audit.settings})
     noun = "seed" if seeds == [1] else "seeds"
     pairs = audit.told.pairs
     pair = f": {', '.join(pairs[0].groups)}" if len(pairs) == 1 else ""

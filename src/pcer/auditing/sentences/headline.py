@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, SettingResult
 from pcer.auditing.sentences.telling import (
     Telling,
     answer_of,
@@ -25,7 +25,7 @@ from pcer.wording import capital
 MOST_WORDS = 30  # of a headline, a group's name counting as one
 
 
-def headline(audit: Audit, setting: BudgetResult) -> str:
+def headline(audit: Audit, setting: SettingResult) -> str:
     """Both answers in the longest form of 30 words; exposure is shortened first."""
     exposures = exposure_sentences(audit, setting)
     for outcome in outcome_sentences(audit, setting):
@@ -47,13 +47,13 @@ def n_words(text: str, names: Sequence[str]) -> int:
     return len(text.split())
 
 
-def exposure_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
+def exposure_sentences(audit: Audit, setting: SettingResult) -> list[str]:
     """The exposure half of the headline, the longest form first."""
     answer = answer_of(setting, "exposure")
     telling = Telling(audit, setting, "exposure")
     if answer == "differs":
         # Where only the other attack shows it, the printed numbers need not differ.
-        is_printed = audit.cost in telling.pair.exposure.shown_by
+        is_printed = audit.attack in telling.pair.exposure.shown_by
         forms = ["differs", "differs_brief"] if is_printed else ["differs_by"]
         sentences = [telling.say("exposure", form) for form in [*forms, "differs_bare"]]
         plain = replace(telling, is_plain=True)
@@ -76,7 +76,7 @@ def exposure_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
     return [capital(telling.say("exposure", form, **others)) for form in forms]
 
 
-def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
+def outcome_sentences(audit: Audit, setting: SettingResult) -> list[str]:
     """The outcome half of the headline, the longest form first."""
     answer = answer_of(setting, "outcomes")
     telling = Telling(audit, setting, "outcomes")
@@ -97,14 +97,14 @@ def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
     return [*sentences, telling.say("outcomes", "differ_bare")]
 
 
-def badge(audit: Audit, setting: BudgetResult) -> str:
+def badge(audit: Audit, setting: SettingResult) -> str:
     """The verdict in a few words, with the groups that it names."""
     double = named_groups(setting, "double_disadvantage")
     telling = Telling(audit, setting, "exposure")
     return telling.say("badge", _badge_form(audit, setting), double=double)
 
 
-def _badge_form(audit: Audit, setting: BudgetResult) -> str:
+def _badge_form(audit: Audit, setting: SettingResult) -> str:
     verdict = setting.verdict
     if verdict is Verdict.RATIO_DIFFERS:
         ratios = [pair.ratio for pair in setting.pairs if pair.ratio.group is not None]

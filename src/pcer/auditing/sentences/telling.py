@@ -15,12 +15,12 @@ from functools import cached_property
 from typing import Literal
 
 from pcer.auditing.record import (
+    AttackStory,
     Audit,
-    BudgetResult,
-    CostStory,
     ExposureAnswer,
     OutcomesAnswer,
     PairResult,
+    SettingResult,
 )
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import Scale, attack_kind
@@ -60,7 +60,7 @@ class Telling:
     """What sentences about one answer, that of ``widest_pair``, may name."""
 
     audit: Audit
-    setting: BudgetResult
+    setting: SettingResult
     axis: Axis
     is_plain: bool = False  # leaves out what the release calls people and outcomes
 
@@ -99,7 +99,7 @@ class Telling:
     def scale(self) -> Scale:
         """The unit of the amounts."""
         if self.axis == "exposure":
-            return self.audit.proxy.scale
+            return self.audit.attack_kind.scale
         return attack_kinds.ACCURACY
 
     def _of_people(self) -> dict[str, str]:
@@ -153,9 +153,12 @@ class Telling:
         groups = [self.setting.groups[name] for name in self.names]
         if self.axis == "outcomes":
             return of_100(*(group.benefit.mean or 0.0 for group in groups))
-        costs = [group.cost.value for group in groups]
+        exposures = [group.exposure.value for group in groups]
         hundredths = self.scale.hundredths
-        return [NOTHING if cost is None else hundredths(cost) for cost in costs]
+        return [
+            NOTHING if exposure is None else hundredths(exposure)
+            for exposure in exposures
+        ]
 
     def _of_differences(self) -> dict[str, str]:
         answer = answer_on(self.pair, self.axis)
@@ -193,16 +196,16 @@ class Telling:
         exposure = self.pair.exposure
         decided = attack_kind(exposure.attack)
         size = abs(exposure.attack_difference or 0.0)
-        is_main = decided.name == self.audit.cost
+        is_main = decided.name == self.audit.attack
         return {
-            "main": self.audit.proxy.phrase,
+            "main": self.audit.attack_kind.phrase,
             "attack": decided.phrase,
             "whose": "" if is_main else f" by {decided.phrase}",
             "by_attack": f"{decided.scale.difference(size)} {decided.scale.points}",
         }
 
 
-def subject_line(audit: Audit, setting: BudgetResult) -> list[str]:
+def subject_line(audit: Audit, setting: SettingResult) -> list[str]:
     """What the audit is about, in parts: data, attribute, people, splits."""
     subject = audit.subject
     parts = [subject.dataset, subject.attribute]
@@ -221,7 +224,7 @@ def answer_on(pair: PairResult, axis: Axis) -> ExposureAnswer | OutcomesAnswer:
     return pair.exposure if axis == "exposure" else pair.outcomes
 
 
-def answer_of(setting: BudgetResult, axis: Axis) -> str:
+def answer_of(setting: SettingResult, axis: Axis) -> str:
     """The strongest answer of the pairs; equality only where all of them have it."""
     answers = {answer_on(pair, axis).answer for pair in setting.pairs}
     answer = min(answers, key=ANSWERS.index)
@@ -234,7 +237,7 @@ def answer_of(setting: BudgetResult, axis: Axis) -> str:
     return "equal_within_margin" if are_equal else answer
 
 
-def is_weak(audit: Audit, setting: BudgetResult) -> bool:
+def is_weak(audit: Audit, setting: SettingResult) -> bool:
     """Whether a setting that shows nothing is too weak to clear the model.
 
     It is where a stronger attack is absent without a reason, or where exposure, or the
@@ -249,17 +252,19 @@ def is_weak(audit: Audit, setting: BudgetResult) -> bool:
         return False
     if audit.stronger_attack is not None or bound is None:
         return True
-    per_success = audit.proxy.scale.per_success or 0.0
+    per_success = audit.attack_kind.scale.per_success or 0.0
     return per_success * bound > WEAK
 
 
-def largest_bound(setting: BudgetResult) -> float | None:
+def largest_bound(setting: SettingResult) -> float | None:
     """The largest exposure that the data allow in groups of eligible size."""
     groups = setting.groups.values()
-    return largest([group.cost.upper_bound for group in groups if not group.too_few])
+    return largest(
+        [group.exposure.upper_bound for group in groups if not group.too_few]
+    )
 
 
-def largest_difference(setting: BudgetResult, axis: Axis) -> float | None:
+def largest_difference(setting: SettingResult, axis: Axis) -> float | None:
     """The largest difference that the data allow between groups that are compared."""
     answers = [answer_on(pair, axis) for pair in setting.pairs]
     compared = [answer for answer in answers if answer.p_value is not None]
@@ -269,7 +274,7 @@ def largest_difference(setting: BudgetResult, axis: Axis) -> float | None:
 # Which groups are named
 
 
-def widest_pair(setting: BudgetResult, axis: Axis) -> PairResult:
+def widest_pair(setting: SettingResult, axis: Axis) -> PairResult:
     """The widest of the pairs with a double disadvantage, or that differ, or of all."""
     pairs = differing_pairs(setting, axis) or setting.pairs
     if axis == "exposure":
@@ -280,12 +285,12 @@ def widest_pair(setting: BudgetResult, axis: Axis) -> PairResult:
     )
 
 
-def differing_pairs(setting: BudgetResult, axis: Axis) -> list[PairResult]:
+def differing_pairs(setting: SettingResult, axis: Axis) -> list[PairResult]:
     """Pairs that are shown to differ."""
     return [p for p in setting.pairs if answer_on(p, axis).group is not None]
 
 
-def in_order(setting: BudgetResult, axis: Axis) -> list[str]:
+def in_order(setting: SettingResult, axis: Axis) -> list[str]:
     """Groups as an answer names them: the pair that it is about, then the others."""
     pair = widest_pair(setting, axis)
     names = pair.groups
@@ -307,7 +312,7 @@ def people_of(people: str | None, name: str) -> str:
     return f"{name} {people}"
 
 
-def named_groups(setting: BudgetResult, answer: str) -> str:
+def named_groups(setting: SettingResult, answer: str) -> str:
     """The groups that an answer names in any pair; of many, how many."""
     names = setting.named_by(answer)
     if len(names) > MOST_GROUPS_IN_A_SENTENCE:
@@ -318,14 +323,14 @@ def named_groups(setting: BudgetResult, answer: str) -> str:
 # Which attacks say otherwise
 
 
-def other_attacks(audit: Audit, setting: BudgetResult) -> dict[str, str]:
+def other_attacks(audit: Audit, setting: SettingResult) -> dict[str, str]:
     """Other attacks that detect somebody, or a difference, where the answer does not.
 
     As the places ``others`` and ``do`` of a sentence; empty where there are none.
     """
     answer = answer_of(setting, "exposure")
-    place = audit.budgets.index(setting)
-    stories = [story for story in attacks_run(audit) if story.cost != audit.cost]
+    place = audit.settings.index(setting)
+    stories = [story for story in attacks_run(audit) if story.attack != audit.attack]
     if answer == "none_detected":
         stories = [story for story in stories if place in story.detected_in]
     elif answer == "no_difference_shown":
@@ -336,10 +341,10 @@ def other_attacks(audit: Audit, setting: BudgetResult) -> dict[str, str]:
         return {}
     if len(stories) > 2:
         return {"others": f"{len(stories)} other attacks", "do": "do"}
-    names = listed([attack_kind(story.cost).phrase for story in stories])
+    names = listed([attack_kind(story.attack).phrase for story in stories])
     return {"others": names, "do": "does" if len(stories) == 1 else "do"}
 
 
-def attacks_run(audit: Audit) -> list[CostStory]:
+def attacks_run(audit: Audit) -> list[AttackStory]:
     """Every attack that was run; what training spent is none."""
-    return [story for story in audit.costs if story.cost != attack_kinds.SPENT.name]
+    return [story for story in audit.attacks if story.attack != attack_kinds.SPENT.name]

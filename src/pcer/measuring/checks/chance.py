@@ -26,7 +26,7 @@ from pcer.measuring.checks.arrays import (
     split_words,
 )
 from pcer.measuring.exact import PLAIN_MEAN, SMALLEST_P, dispersion
-from pcer.measuring.exposure import measure_costs
+from pcer.measuring.exposure import measure_attacks
 from pcer.measuring.hypergeometric import SplitCounts
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
@@ -342,7 +342,7 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
 def _exposures(splits: Splits) -> dict[tuple[str, int], _Exposure]:
     """By attack and setting, where they are known; not those that training counted."""
     panels = [setting.panel for setting in splits.arrays.settings]
-    by_attack = measure_costs(
+    by_attack = measure_attacks(
         panels, Plan(), variance_inflation=splits.variance_inflation
     )
     by_attack.pop(SPENT.name, None)
@@ -367,19 +367,19 @@ def _claims(
     plain: _Exposure | None,
 ) -> Iterator[_Claim]:
     """What one attack cannot find in one setting; ``plain`` is of the AUC of losses."""
-    proxy = attack_kind(attack)
+    kind = attack_kind(attack)
     value, error = exposure
-    finds = f"At {setting.name} {proxy.phrase} finds"
-    if proxy is not GAP:  # which has an exact check
+    finds = f"At {setting.name} {kind.phrase} finds"
+    if kind is not GAP:  # which has an exact check
         words = f"{finds} members less often than a coin would"
         yield _Claim(words, -value, error)
-    if proxy is LIRA and plain is not None:
+    if kind is LIRA and plain is not None:
         words = f"{finds} less than half of what the plain AUC of losses shows"
         excess = LEAST_LIRA * plain.value - value
         yield _Claim(words, excess, np.hypot(error, LEAST_LIRA * plain.error))
-    if proxy.scale in ADVANTAGES and splits.arrays.protects_unit:
-        most = _most_allowed(splits, setting, proxy.scale)
-        allowed = proxy.scale.hundredths(most)
+    if kind.scale in ADVANTAGES and splits.arrays.protects_unit:
+        most = _most_allowed(splits, setting, kind.scale)
+        allowed = kind.scale.hundredths(most)
         words = f"{finds} more than such an epsilon allows ({allowed} of 100)"
         yield _Claim(words, value - most, error)
 

@@ -316,7 +316,7 @@ def far_placebos(arrays: ReleaseArrays) -> Iterator[Finding]:
     yield finding(
         "far_placebos",
         at=setting_name(farthest.model, farthest.epsilon),
-        attack=attack_kind(farthest.proxy).phrase,
+        attack=attack_kind(farthest.attack).phrase,
         row=farthest,
         n=len(far),
         of=len(checked),

@@ -69,7 +69,7 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
 def _cases(audit: Audit, fail_on: Sequence[str], suite: str) -> Iterator[Case]:
     policy = audit.plan.policy or Policy()
     if policy == Policy() and not fail_on:
-        for setting in audit.budgets:
+        for setting in audit.settings:
             yield Case(suite, setting.name.full, None, setting.headline)
     for statement in dict.fromkeys([*fail_on, *policy.fail_on]):
         failure = statement_met(audit, statement)
@@ -95,9 +95,11 @@ def _broken(audit: Audit, policy: Policy, rule: str) -> str | None:
 def _kept(rule: str, limit: Any) -> str:
     if rule == "strict":
         return wording.say("policy", "kept_strict")
-    if rule == "required_costs":
+    if rule == "required_attacks":
         names = [attack_kind(attack).phrase for attack in limit]
-        return wording.say("policy", "kept_required_costs", limit=wording.listed(names))
+        return wording.say(
+            "policy", "kept_required_attacks", limit=wording.listed(names)
+        )
     unit = UNITS.get(rule, OF_100)
     if limit == 1:
         unit = unit.removesuffix("s")
@@ -124,7 +126,7 @@ def _change_cases(changes: Changes) -> Iterator[Case]:
             text = row.verdict.words
             if row.verdict is ChangeVerdict.WORSE:
                 failure = "worse"
-                sentence = worded(row, setting.new, changes.proxy, several=False)
+                sentence = worded(row, setting.new, changes.attack_kind, several=False)
                 text = f"{wording.capital(sentence)}."
             yield Case(suite, quantity(row.groups, row.axis), failure, text)
 

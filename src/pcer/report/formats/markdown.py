@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from pcer import wording
 from pcer.auditing import sentences
-from pcer.auditing.record import Audit, BudgetResult, Difference
+from pcer.auditing.record import Audit, Difference, SettingResult
 from pcer.auditing.sentences import Sentences, telling
 from pcer.auditing.sentences.telling import Axis
 from pcer.files import as_shown
@@ -113,9 +113,9 @@ def _opinion(audit: Audit) -> dict[str, Any]:
     said = sentences.of(audit, audit.told)
     settings = background.least_private_first(audit)[:MOST_SETTINGS]
     caps_verdict = any(declaration.caps_verdict for declaration in audit.declarations)
-    scale = audit.proxy.scale
+    scale = audit.attack_kind.scale
     table = finding_table(audit, most_rows=FEW_ROWS)
-    note = _say("table", attack=audit.proxy.label, coin=scale.coin)
+    note = _say("table", attack=audit.attack_kind.label, coin=scale.coin)
     beside = [one for one in audit.family if one != audit.release_sha256]
     bounds = []  # the most by which two groups may differ
     for pair in audit.told.pairs[:FEW_ROWS]:
@@ -167,7 +167,7 @@ def _checks(audit: Audit) -> list[str]:
 
 def _taken_on_trust(audit: Audit, said: Sentences) -> list[str]:
     on_trust = [_say("counts"), _say("random" if _is_random(audit) else "not_random")]
-    if any(setting.epsilon is not None for setting in audit.budgets):
+    if any(setting.epsilon is not None for setting in audit.settings):
         on_trust.append(_say("epsilon"))
     if _has_placebo(said):
         on_trust.append(_say("placebo", checked=said.how_sure.answer))
@@ -183,7 +183,7 @@ def _has_placebo(said: Sentences) -> bool:
     return said.how_sure.answer != wording.say("how_sure_card", "unchecked")
 
 
-def _answers(setting: BudgetResult) -> dict[str, str]:
+def _answers(setting: SettingResult) -> dict[str, str]:
     return {
         "setting": setting.name.full,
         "exposure": _answer(setting, "exposure"),
@@ -192,7 +192,7 @@ def _answers(setting: BudgetResult) -> dict[str, str]:
     }
 
 
-def _answer(setting: BudgetResult, axis: Axis) -> str:
+def _answer(setting: SettingResult, axis: Axis) -> str:
     """An answer, with the groups that it is about, as Markdown."""
     answer = telling.answer_of(setting, axis).replace("_", " ")
     groups = setting.named_by(axis)
@@ -204,7 +204,7 @@ def _answer(setting: BudgetResult, axis: Axis) -> str:
 def _findings(audit: Audit, said: Sentences) -> list[str]:
     """What the cards say beside their answers and what stands elsewhere."""
     exposure = said.exposure.sentences
-    is_detected = any(group.resolved for group in audit.told.groups.values())
+    is_detected = any(group.detected for group in audit.told.groups.values())
     if is_detected and telling.answer_of(audit.told, "exposure") != "cannot_tell":
         exposure = exposure[1:]
     elsewhere = [declaration.sentence for declaration in audit.declarations]

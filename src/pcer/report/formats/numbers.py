@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from pcer.auditing.record import (
     Audit,
-    BudgetResult,
     ExposureAnswer,
     OutcomesAnswer,
+    SettingResult,
     rounded,
 )
 from pcer.errors import InputError
@@ -67,14 +67,14 @@ def to_metrics(audit: Audit) -> dict[str, float]:
     numbers["left_out"] = audit.subject.n_missing_group
     if audit.plan.policy is not None:
         numbers["broken_rules"] = len(audit.broken_rules)
-    if len(audit.budgets) > 1:
+    if len(audit.settings) > 1:
         names = []
-        for setting in audit.budgets:
+        for setting in audit.settings:
             # With the whole epsilon: two may differ in its last digit.
             epsilon = setting.epsilon
             budget = "no-DP" if epsilon is None else f"epsilon {epsilon!r}"
             names.append(f"{setting.model or ''} {budget}".removesuffix(".0"))
-        for setting, slug in zip(audit.budgets, slugs(names).values(), strict=True):
+        for setting, slug in zip(audit.settings, slugs(names).values(), strict=True):
             for name, value in _setting_numbers(audit, setting, group_slugs):
                 numbers[f"{name}__{slug}"] = value
     return {
@@ -136,22 +136,25 @@ def _slug(name: str) -> tuple[str, bool]:
 
 
 def _setting_numbers(
-    audit: Audit, setting: BudgetResult, group_slugs: Mapping[str, str]
+    audit: Audit, setting: SettingResult, group_slugs: Mapping[str, str]
 ) -> Iterator[Number]:
-    scale = audit.proxy.scale
+    scale = audit.attack_kind.scale
     unit = ExposureUnit("other_exposure", scale.per_unit, 0.0)
     if scale.per_success is not None:  # its unit says how often an attacker is right
         unit = ExposureUnit("exposure", scale.per_success, COIN)
     for name, group in setting.groups.items():
         slug = group_slugs[name]
-        yield f"{unit.name}_{slug}", unit.number(group.cost.value)
-        yield f"{unit.name}_{slug}_at_most", unit.number(group.cost.upper_bound)
+        yield f"{unit.name}_{slug}", unit.number(group.exposure.value)
+        yield f"{unit.name}_{slug}_at_most", unit.number(group.exposure.upper_bound)
         yield f"outcome_{slug}", _times(100, group.benefit.mean)
 
     # The most exposed group with enough records; not known if one of these is not.
-    costs = [group.cost for group in setting.groups.values() if not group.too_few]
-    bound = largest([cost.upper_bound for cost in costs])
-    yield f"{unit.name}_max", unit.number(largest([cost.value for cost in costs]))
+    levels = [group.exposure for group in setting.groups.values() if not group.too_few]
+    bound = largest([exposure.upper_bound for exposure in levels])
+    yield (
+        f"{unit.name}_max",
+        unit.number(largest([exposure.value for exposure in levels])),
+    )
     yield f"{unit.name}_max_at_most", unit.number(bound)
 
     exposures = [pair.exposure for pair in setting.pairs]
@@ -173,7 +176,7 @@ def _largest_difference(
     yield f"{name}_at_most", _times(per_one, bound)
 
 
-def _paper_numbers(audit: Audit, setting: BudgetResult) -> Iterator[Number]:
+def _paper_numbers(audit: Audit, setting: SettingResult) -> Iterator[Number]:
     """The widest disparity of PCER, its null, and whether it is evidence."""
     published = published_by_setting(audit)[setting.model, setting.epsilon]
     disparities = [pair.pcer_disparity for pair in published.pairs]
@@ -181,7 +184,7 @@ def _paper_numbers(audit: Audit, setting: BudgetResult) -> Iterator[Number]:
     if widest.null_mean is None:  # the number alone would pass for a finding
         return
     is_beyond_null = any(disparity.is_beyond_null for disparity in disparities)
-    is_detected = any(group.resolved for group in setting.groups.values())
+    is_detected = any(group.detected for group in setting.groups.values())
     has_finding = audit.verdict is not Verdict.INSUFFICIENT_DATA
     yield "disparity", widest.mean
     yield "disparity_null", widest.null_mean
@@ -244,7 +247,7 @@ def _installed(backend: str | None) -> str:
 
 
 def _group_rows(audit: Audit) -> Iterator[Fields]:
-    for setting in audit.budgets:
+    for setting in audit.settings:
         for name, group in setting.groups.items():
             yield {**_key_of(setting), "group": name, **group.model_dump()}
 
@@ -252,7 +255,7 @@ def _group_rows(audit: Audit) -> Iterator[Fields]:
 def _pair_rows(audit: Audit) -> Iterator[Fields]:
     # Fields that have columns of their own, or whose columns another field has already.
     left_out: Any = {"groups": True, "floors": True, "exposure": {"placebo"}}
-    for setting in audit.budgets:
+    for setting in audit.settings:
         for pair in setting.pairs:
             first, second = pair.groups
             names = {"first": first, "second": second}
@@ -261,18 +264,18 @@ def _pair_rows(audit: Audit) -> Iterator[Fields]:
 
 def _setting_rows(audit: Audit) -> Iterator[Fields]:
     left_out = {"model", "epsilon", "groups", "pairs"}
-    for setting in audit.budgets:
+    for setting in audit.settings:
         fields = setting.model_dump(exclude=left_out)
         fields["verdict"] = setting.verdict.value
         yield {**_key_of(setting), "groups": setting.named, **fields}
 
 
-def _key_of(setting: BudgetResult) -> Fields:
+def _key_of(setting: SettingResult) -> Fields:
     return {"model": setting.model, "epsilon": setting.budget}
 
 
 def _attack_rows(audit: Audit) -> Iterator[Fields]:
-    for story in audit.costs:
+    for story in audit.attacks:
         yield story.model_dump()
 
 
@@ -297,8 +300,8 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
 FRAMES = {
     "groups": Frame(
         _group_rows,
-        "model epsilon group n_train positive_rate_mean cost_value cost_upper_bound "
-        "detectable_cost p_value resolved",
+        "model epsilon group n_train positive_rate_mean exposure_value exposure_upper_bound "
+        "detectable p_value resolved",
     ),
     "pairs": Frame(
         _pair_rows,
@@ -310,9 +313,9 @@ FRAMES = {
         "model epsilon groups n_splits accuracy_mean demographic_parity_gap_mean "
         "equalized_odds_gap_mean pcer_spread_mean verdict headline",
     ),
-    "costs": Frame(
+    "attacks": Frame(
         _attack_rows,
-        "cost n_cells n_resolved more_exposed lower_ratio double_disadvantage p_value "
-        "p_value_over_costs ratio_p_over_costs detected_in",
+        "cost n_cells n_detected more_exposed lower_ratio double_disadvantage p_value "
+        "p_value_over_attacks ratio_p_over_attacks detected_in",
     ),
 }

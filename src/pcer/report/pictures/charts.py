@@ -24,7 +24,7 @@ from pcer.report.pictures import looks, panels
 from pcer.report.pictures.decisions import outlook_svg
 from pcer.report.tables import background
 from pcer.report.tables.background import PairRow
-from pcer.report.tables.finding import AttackEstimate, cost_estimates
+from pcer.report.tables.finding import AttackEstimate, attack_estimates
 from pcer.wording import bounds, signed
 
 LONGEST_NAME = 60
@@ -49,7 +49,7 @@ ROOM_FOR_TWO = 16  # marks that fit beside each other where two panels stand in 
 
 def settings_axis(audit: Audit) -> panels.NameAxis:
     """Settings side by side in ascending order, no-DP last."""
-    has_models = any(setting.model is not None for setting in audit.budgets)
+    has_models = any(setting.model is not None for setting in audit.settings)
     title = "model and privacy budget ε" if has_models else "privacy budget ε"
     labels = background.setting_labels(audit)
     return panels.NameAxis(title, tuple(looks.short_name(label) for label in labels))
@@ -79,7 +79,7 @@ def figure1(audit: Audit, release: Release) -> panels.Chart:
     """The paper's Figure 1: parity gap and Δ PCER by the gap, a panel for each pair."""
     rows = list(background.pair_rows(audit))
     drawn = []
-    for pair in audit.budgets[0].pairs[: background.MOST_PAIRS]:
+    for pair in audit.settings[0].pairs[: background.MOST_PAIRS]:
         of_pair = [row for row in rows if row.pair.groups == pair.groups]
         drawn.append(_pair_panel(audit, of_pair))
     keys = [panels.Key(one.name, one.colour, one.shape, dash="") for one in SERIES]
@@ -161,10 +161,10 @@ def _floored(audit: Audit, rows: list[PairRow]) -> list[panels.Shade]:
 # Exposure by every attack
 
 
-def costs(audit: Audit, release: Release) -> panels.Chart | None:
+def every_attack(audit: Audit, release: Release) -> panels.Chart | None:
     """Exposure with intervals, a panel for every attack that the release carries."""
     by_attack: dict[AttackKind, list[AttackEstimate]] = {}
-    for estimate in cost_estimates(audit, release):
+    for estimate in attack_estimates(audit, release):
         by_attack.setdefault(estimate.attack, []).append(estimate)
     if not by_attack:
         return None
@@ -175,7 +175,7 @@ def costs(audit: Audit, release: Release) -> panels.Chart | None:
     for name in names:
         style = looks.look(audit, name)
         keys.append(panels.Key(looks.short_name(name), style["colour"], style["shape"]))
-    n_marks = len(names) * len(audit.budgets)
+    n_marks = len(names) * len(audit.settings)
     return panels.Chart(
         "Exposure by every attack",
         [_attack_panel(audit, *item, shifts) for item in by_attack.items()],
@@ -233,7 +233,7 @@ def _written(attack: AttackKind, exposure: float) -> float:
 # By the name of their file, in reading order.
 CHARTS: Final[dict[str, Callable[[Audit, Release], panels.Chart | None]]] = {
     "figure1": figure1,
-    "costs": costs,
+    "attacks": every_attack,
 }
 
 

@@ -123,7 +123,7 @@ def _marks_by_kind(found: Recommendation) -> dict[str, list[Drawn]]:
             "y": value_and_error(setting.numbers[-1]),
             "colour": ink(colour),
         }
-        largest = largest_number(setting.numbers, EXPOSURE, found.cost)
+        largest = largest_number(setting.numbers, EXPOSURE, found.attack)
         exposed = value_and_error(largest)
         if exposed:
             kinds.setdefault("found", []).append(mark | {"x": exposed})

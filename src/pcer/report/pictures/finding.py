@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
+from pcer.auditing.record import Audit, GroupResult, PairResult, SettingResult
 from pcer.paper.records import FloorRow
 from pcer.release.attack_kinds import AttackKind
 from pcer.report.pictures import looks
@@ -43,7 +43,7 @@ FLOORS_NOTE = (
 class SettingRow(NamedTuple):
     """A setting in a picture: its name there, and its place in the page's menu."""
 
-    setting: BudgetResult
+    setting: SettingResult
     name: str
     place: int
 
@@ -68,7 +68,7 @@ def setting_rows(audit: Audit) -> list[SettingRow]:
             name = f"{setting.model}, {name}"
         if len(name) > looks.LONGEST_NAME:
             name = f"…{name[-looks.LONGEST_NAME :]}"
-        rows.append(SettingRow(setting, isolated(name), audit.budgets.index(setting)))
+        rows.append(SettingRow(setting, isolated(name), audit.settings.index(setting)))
     return rows
 
 
@@ -89,7 +89,7 @@ def _further_note(n: int, what: str) -> str:
 class ExposureAxis:
     """From exposures to pixels: between two ends, from a place to the right."""
 
-    proxy: AttackKind
+    attack_kind: AttackKind
     low: float
     high: float
     left: float  # pixels to its start
@@ -98,7 +98,9 @@ class ExposureAxis:
     @property
     def step(self) -> float:
         """From tick to tick, as it is written."""
-        return looks.round_step(self.proxy.scale.per_unit * (self.high - self.low) / 5)
+        return looks.round_step(
+            self.attack_kind.scale.per_unit * (self.high - self.low) / 5
+        )
 
     def place(self, value: float | None) -> float | None:
         """Where an exposure lies; None where it is not known."""
@@ -110,14 +112,14 @@ class ExposureAxis:
 
     def ticks(self) -> list[Drawn]:
         """About four round numbers, in the exposure's own unit; 0 has a name."""
-        unit = self.proxy.scale.per_unit
+        unit = self.attack_kind.scale.per_unit
         step = self.step
         first = math.ceil(unit * self.low / step - 1e-9)
         last = math.floor(unit * self.high / step + 1e-9)
         return [self._tick(number, step) for number in range(first, last + 1)]
 
     def _tick(self, number: int, step: float) -> Drawn:
-        scale = self.proxy.scale
+        scale = self.attack_kind.scale
         x = self.place(number * step / scale.per_unit) or 0.0
         text = looks.plain_number(number * step + (50 if scale.is_advantage else 0))
         if number == 0:
@@ -137,7 +139,7 @@ class ExposureAxis:
 
 
 def finding_svg(
-    audit: Audit, *, width: int = looks.NARROW, versions: Sequence[BudgetResult] = ()
+    audit: Audit, *, width: int = looks.NARROW, versions: Sequence[SettingResult] = ()
 ) -> str:
     """Every group's exposure in every setting, or ``versions`` of one, on one scale."""
     names = looks.drawn_groups(audit, audit.told)
@@ -150,7 +152,7 @@ def finding_svg(
     else:
         rows = setting_rows(audit)
         title = say("chart", "title" if len(rows) > 1 else "one")
-        further += _further_note(len(audit.budgets) - len(rows), "settings")
+        further += _further_note(len(audit.settings) - len(rows), "settings")
     axis = _exposure_axis(audit, rows, names, width)
     keys = _keys(audit, names, title, width)
     notes = text_lines(
@@ -184,16 +186,16 @@ def _exposure_axis(
     values = [0.0]
     for row in rows:
         for name in names:
-            cost = row.setting.groups[name].cost
-            if cost.value is not None:
-                values.append(cost.value)
-            values += cost.interval or ()
+            exposure = row.setting.groups[name].exposure
+            if exposure.value is not None:
+                values.append(exposure.value)
+            values += exposure.interval or ()
     low = min(values)
     largest = max(values)
     left = _room_for([row.name for row in rows])
-    axis = ExposureAxis(audit.proxy, low, max(largest, low + 0.01), left, width)
+    axis = ExposureAxis(audit.attack_kind, low, max(largest, low + 0.01), left, width)
     for _ in range(2):  # an axis to a round number may take a wider step
-        step = axis.step / audit.proxy.scale.per_unit
+        step = axis.step / audit.attack_kind.scale.per_unit
         n_steps = max(1, math.ceil(largest / step - 1e-9))
         axis = replace(axis, high=step * n_steps)
     return axis
@@ -204,7 +206,7 @@ def _keys(audit: Audit, names: Sequence[str], title: str, width: int) -> list[Dr
     for name in names:
         text = looks.short_name(name)
         keys.append({"text": text, "is_hollow": False, **looks.look(audit, name)})
-    hollow = say("chart", "hollow" if audit.proxy.scale.coin else "hollow_gain")
+    hollow = say("chart", "hollow" if audit.attack_kind.scale.coin else "hollow_gain")
     style = {"colour": "currentColor", "shape": looks.CIRCLE}
     keys.append({"text": hollow, "is_hollow": True, **style})
 
@@ -224,8 +226,8 @@ def _keys(audit: Audit, names: Sequence[str], title: str, width: int) -> list[Dr
 
 def _note(audit: Audit, axis: ExposureAxis) -> str:
     """What is counted, what lines are, and which part of the scale is drawn."""
-    scale = audit.proxy.scale
-    counted = scale.counted.format(label=audit.proxy.label)
+    scale = audit.attack_kind.scale
+    counted = scale.counted.format(label=audit.attack_kind.label)
     lines = say("chart", "lines", level=f"{100 * audit.plan.confidence_level:g}%")
     note = f"{counted}. {lines}"
     values = [tick["value"] for tick in axis.ticks()]
@@ -247,32 +249,32 @@ def _drawn_setting(
     marks = []
     for name, y in zip(names, heights, strict=True):
         group = row.setting.groups[name]
-        said = exposure_words(audit.proxy, group)
+        said = exposure_words(audit.attack_kind, group)
         mark: Drawn = {
-            "x": axis.place(group.cost.value),
+            "x": axis.place(group.exposure.value),
             "span": None,
             "is_clear": group.is_clear,
             "y": y,
             "title": f"{setting}, {looks.short_name(name)}: {said}",
         }
-        if group.cost.interval is not None:
-            mark["span"] = [axis.place(end) for end in group.cost.interval]
+        if group.exposure.interval is not None:
+            mark["span"] = [axis.place(end) for end in group.exposure.interval]
         marks.append(mark | looks.look(audit, name))
     middle = round((heights[0] + heights[-1]) / 2 + 4, 1)
     return {"name": row.name, "y": middle, "marks": marks, "setting": row.place}
 
 
-def exposure_words(proxy: AttackKind, group: GroupResult) -> str:
+def exposure_words(kind: AttackKind, group: GroupResult) -> str:
     """A group's exposure in few words: its value and interval."""
-    cost = group.cost
+    exposure = group.exposure
     if group.too_few:
         return say("chart", "too_few")
-    if cost.value is None:
+    if exposure.value is None:
         return say("chart", "not_known")
-    value = looks.exposure_amount(proxy, cost.value)
-    if cost.interval is None:
+    value = looks.exposure_amount(kind, exposure.value)
+    if exposure.interval is None:
         return value
-    ends = [looks.exposure_amount(proxy, end) for end in cost.interval]
+    ends = [looks.exposure_amount(kind, end) for end in exposure.interval]
     has_minus = any("−" in end for end in ends)
     between = " to " if has_minus else "–"
     return f"{value} ({between.join(ends)})"
@@ -287,7 +289,7 @@ def floors_svg(audit: Audit) -> str:
     rows: list[tuple[SettingRow, PairResult]] = []
     if len(all_pairs) > 1:
         for pair in all_pairs[: background.MOST_PAIRS]:
-            row = SettingRow(audit.told, _pair_words(pair), audit.telling)
+            row = SettingRow(audit.told, _pair_words(pair), audit.main_setting)
             rows.append((row, pair))
         subject = "the pair"
         where = f" ({audit.told.name.full})"
@@ -296,7 +298,7 @@ def floors_svg(audit: Audit) -> str:
         rows += [(row, row.setting.pairs[0]) for row in setting_rows(audit)]
         subject = _pair_words(all_pairs[0])
         where = ""
-        further = _further_note(len(audit.budgets) - len(rows), "settings")
+        further = _further_note(len(audit.settings) - len(rows), "settings")
 
     claim = text_lines(_floors_claim(audit), looks.CLAIM_SIZE, looks.CLAIM_SIZE)
     up = f"Triangle up: the first group of {subject} has the higher ratio{where}"
@@ -329,12 +331,12 @@ def _pair_words(pair: PairResult) -> str:
 def _floors_claim(audit: Audit) -> str:
     """In how many settings some disparity has both signs over the floors."""
     n_turned = 0
-    for setting in audit.budgets:
+    for setting in audit.settings:
         signs = []
         for pair in setting.pairs:
             signs.append({row.mean > 0 for row in pair.floors if row.mean})
         n_turned += any(len(of_pair) == 2 for of_pair in signs)
-    n_settings = len(audit.budgets)
+    n_settings = len(audit.settings)
     return f"The floor decides who is ahead in {n_turned} of {n_settings} settings"
 
 

@@ -11,7 +11,7 @@ import textwrap
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, SettingResult
 from pcer.errors import clipped
 from pcer.release.attack_kinds import AttackKind
 from pcer.report.table import isolated
@@ -62,10 +62,10 @@ SHAPES = (CIRCLE, SQUARE, UP, DIAMOND, DOWN)
 Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
 
 
-def drawn_groups(audit: Audit, budget: BudgetResult) -> list[str]:
+def drawn_groups(audit: Audit, setting: SettingResult) -> list[str]:
     """Groups in their order; of too many those that the verdict names come first."""
     names = audit.subject.groups
-    first = sorted(names, key=lambda name: name not in budget.named)[:MOST_GROUPS]
+    first = sorted(names, key=lambda name: name not in setting.named)[:MOST_GROUPS]
     return [name for name in names if name in first]
 
 
@@ -96,9 +96,9 @@ def round_step(least: float) -> float:
     return next(step for step in steps if step >= least * (1 - 1e-9))
 
 
-def exposure_amount(proxy: AttackKind, cost: float) -> str:
-    """A cost in people of 100, as the audit's sentences have it."""
-    return proxy.scale.hundredths(cost).replace("-", "−")
+def exposure_amount(kind: AttackKind, exposure: float) -> str:
+    """An exposure in people of 100, as the audit's sentences have it."""
+    return kind.scale.hundredths(exposure).replace("-", "−")
 
 
 def look(audit: Audit, name: str) -> Drawn:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from pcer import wording
 from pcer.auditing.record import (
     Audit,
-    BudgetResult,
     Difference,
     GroupResult,
     PairResult,
+    SettingResult,
 )
-from pcer.paper.records import PublishedBudget, PublishedPair
+from pcer.paper.records import PublishedPair, PublishedSetting
 from pcer.release.attack_kinds import GAP, Scale
 from pcer.release.file import Release
 from pcer.report.table import Table, isolated
@@ -34,7 +34,7 @@ Column = tuple[str, Callable[[Any], str]]
 class GroupRow(NamedTuple):
     """What a row about a group is made of."""
 
-    setting: BudgetResult
+    setting: SettingResult
     name: str
     group: GroupResult
 
@@ -42,14 +42,14 @@ class GroupRow(NamedTuple):
 class PairRow(NamedTuple):
     """What a row about two groups is made of; last the paper's numbers of the pair."""
 
-    setting: BudgetResult
+    setting: SettingResult
     pair: PairResult
     published: PublishedPair
 
 
 def group_rows(audit: Audit) -> Iterator[GroupRow]:
     """Every setting with each of its groups."""
-    for setting in audit.budgets:
+    for setting in audit.settings:
         for name, group in setting.groups.items():
             yield GroupRow(setting, name, group)
 
@@ -57,7 +57,7 @@ def group_rows(audit: Audit) -> Iterator[GroupRow]:
 def pair_rows(audit: Audit) -> Iterator[PairRow]:
     """Every setting with each of its pairs, and the paper's numbers of that pair."""
     published = published_by_setting(audit)
-    for setting in audit.budgets:
+    for setting in audit.settings:
         by_paper = published[setting.model, setting.epsilon].pairs
         for pair, paper in zip(setting.pairs, by_paper, strict=True):
             yield PairRow(setting, pair, paper)
@@ -65,12 +65,12 @@ def pair_rows(audit: Audit) -> Iterator[PairRow]:
 
 def published_by_setting(
     audit: Audit,
-) -> dict[tuple[str | None, float | None], PublishedBudget]:
+) -> dict[tuple[str | None, float | None], PublishedSetting]:
     """The paper's numbers by model and epsilon."""
     found = {}
     for model in audit.published:
-        for budget in model.budgets:
-            found[model.model, budget.epsilon] = budget
+        for setting in model.settings:
+            found[model.model, setting.epsilon] = setting
     return found
 
 
@@ -93,18 +93,18 @@ def facts(audit: Audit) -> list[str]:
     weight = "helps" if subject.outcome == "benefit" else "harms"
     split = subject.split_kind or "not said to be random"
     sizes = []
-    for name, group in audit.budgets[0].groups.items():
+    for name, group in audit.settings[0].groups.items():
         size = "not said"
         if group.n_train is not None and group.n_test is not None:
             size = f"{group.n_train:,.0f} + {group.n_test:,.0f}"
         sizes.append(f"{name} {size}")
-    seeds = wording.number_range(sorted({each.n_seeds for each in audit.budgets}))
-    splits = wording.number_range(sorted({each.n_splits for each in audit.budgets}))
+    seeds = wording.number_range(sorted({each.n_seeds for each in audit.settings}))
+    splits = wording.number_range(sorted({each.n_splits for each in audit.settings}))
     return [
         f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
         f"Split {split}.",
         f"Records per run, train + test: {', '.join(sizes)}.",
-        f"Settings: {len(audit.budgets)}; seeds of each: {seeds}; "
+        f"Settings: {len(audit.settings)}; seeds of each: {seeds}; "
         f"distinct splits of each: {splits}.",
         *left_out(audit),
         *subject.notes,
@@ -119,7 +119,7 @@ def left_out(found: Audit | Release) -> list[str]:
 
 def advice(audit: Audit) -> list[str]:
     """The advice of every verdict that occurs, strongest first, with reasons."""
-    main_first = sorted(audit.budgets, key=lambda b: b.verdict is not audit.verdict)
+    main_first = sorted(audit.settings, key=lambda b: b.verdict is not audit.verdict)
     settings_by_text: dict[str, list[str]] = {}
     for setting in main_first:
         text = f"{setting.verdict.words}."
@@ -158,7 +158,7 @@ def titled_table(
         "audit": audit,
         "gap": GAP,
         "level": f"{100 * audit.plan.confidence_level:g}",
-        "unit": audit.proxy.scale.points,
+        "unit": audit.attack_kind.scale.points,
         **values,
     }
     title, note = (text.format(**places) for text in wording.templates()[name].values())
@@ -170,40 +170,40 @@ def further_rows(n: int) -> str:
     return f" {n} more rows: full table." if n else ""
 
 
-def least_private_first(audit: Audit) -> list[BudgetResult]:
+def least_private_first(audit: Audit) -> list[SettingResult]:
     """Settings in the order in which people read them, model by model."""
     models = [published.model for published in audit.published]
-    return sorted(audit.budgets, key=lambda b: (models.index(b.model), -b.budget))
+    return sorted(audit.settings, key=lambda b: (models.index(b.model), -b.budget))
 
 
 def shown_groups(audit: Audit) -> list[int]:
     """Positions of the groups that charts show: those of the first few pairs."""
     shown: set[str] = set()
-    for pair in audit.budgets[0].pairs[:MOST_PAIRS]:
+    for pair in audit.settings[0].pairs[:MOST_PAIRS]:
         shown.update(pair.groups)
     return [g for g, name in enumerate(audit.subject.groups) if name in shown]
 
 
 def setting_labels(audit: Audit) -> list[str]:
     """What settings are called on an axis: short, and distinct even if nearly equal."""
-    short = [setting.name.short for setting in audit.budgets]
+    short = [setting.name.short for setting in audit.settings]
     if len(set(short)) == len(short):
         return [isolated(label) for label in short]
     return [
         "no-DP" if setting.epsilon is None else repr(setting.epsilon)
-        for setting in audit.budgets
+        for setting in audit.settings
     ]
 
 
-def amount_text(scale: Scale, cost: float | None, digits: int = 2) -> str:
-    """A cost or a difference of two in hundredths, or in its own unit."""
-    if cost is None or scale.per_unit != HUNDREDTHS:
-        return wording.decimals(cost, 4)
-    return wording.decimals(HUNDREDTHS * cost, digits)
+def amount_text(scale: Scale, exposure: float | None, digits: int = 2) -> str:
+    """An exposure or a difference of two in hundredths, or in its own unit."""
+    if exposure is None or scale.per_unit != HUNDREDTHS:
+        return wording.decimals(exposure, 4)
+    return wording.decimals(HUNDREDTHS * exposure, digits)
 
 
 def interval_text(scale: Scale, interval: Ends | None) -> str:
-    """An interval of costs as a table has it."""
+    """An interval of exposures as a table has it."""
     if interval is None:
         return "[no interval]"
     low, high = interval

@@ -79,8 +79,8 @@ def _counts(numbers: Iterable[float | None]) -> str:
 
 
 def _note(outlook: Outlook) -> str:
-    proxy = outlook.proxy
-    parts = [f"Exposure: {proxy.label}, {proxy.scale.unit}."]
+    kind = outlook.attack_kind
+    parts = [f"Exposure: {kind.label}, {kind.scale.unit}."]
     if outlook.setting is not None:
         parts.append(f"Setting: {outlook.setting}.")
     if outlook.n_settings > 1:
@@ -88,7 +88,7 @@ def _note(outlook: Outlook) -> str:
     base = max((pair.base for pair in outlook.pairs), default=0.0)
     if base > 0:
         parts.append(f"The less exposed group has {_in_100(base)} points.")
-    if proxy.is_from_counts:
+    if kind.is_from_counts:
         parts.append(
             "An exposure is asked about these records, a difference about people like "
             "these."
@@ -136,11 +136,11 @@ def _change_table(changes: Changes) -> Table:
     if has_many:
         heads = ("setting", *heads)
         title = "Old and new"
-    scale = changes.proxy.scale
+    scale = changes.attack_kind.scale
     unit = "of 100" if scale.per_unit != 1 else "in its unit"
     coin = " (coin: 50)" if scale.is_advantage else ""
     note = (
-        f"Exposure: {changes.proxy.label}, {unit}{coin}; outcome gaps: points. "
+        f"Exposure: {changes.attack_kind.label}, {unit}{coin}; outcome gaps: points. "
         "Differences are first minus second; their change is that of their size. At "
         "most: that it may have risen or grown, 95% confidence, all of a kind "
         "together. p: Holm's."
@@ -150,7 +150,9 @@ def _change_table(changes: Changes) -> Table:
 
 def _change_cells(changes: Changes, row: Change) -> tuple[str, ...]:
     """Numbers in people of 100, in the attack's own unit, or as right answers."""
-    scale = changes.proxy.scale if row.axis == "exposure" else attack_kinds.ACCURACY
+    scale = (
+        changes.attack_kind.scale if row.axis == "exposure" else attack_kinds.ACCURACY
+    )
     is_level = len(row.groups) == 1  # of one group, not a difference
     coin = 50 if is_level and scale.is_advantage else 0
     change = NOTHING
@@ -171,14 +173,16 @@ def _change_cells(changes: Changes, row: Change) -> tuple[str, ...]:
     )
 
 
-def _amount(scale: attack_kinds.Scale, cost: float | None, coin: float = 0) -> str:
-    return NOTHING if cost is None else decimals(scale.per_unit * cost + coin, 2)
+def _amount(scale: attack_kinds.Scale, exposure: float | None, coin: float = 0) -> str:
+    return (
+        NOTHING if exposure is None else decimals(scale.per_unit * exposure + coin, 2)
+    )
 
 
-def _signed_amount(scale: attack_kinds.Scale, cost: float | None) -> str:
-    if cost is not None and scale.per_unit * cost > 0:
-        return f"+{_amount(scale, cost)}"
-    return _amount(scale, cost)
+def _signed_amount(scale: attack_kinds.Scale, exposure: float | None) -> str:
+    if exposure is not None and scale.per_unit * exposure > 0:
+        return f"+{_amount(scale, exposure)}"
+    return _amount(scale, exposure)
 
 
 def quantity(groups: Sequence[str], axis: Axis = "exposure") -> str:
@@ -205,7 +209,7 @@ def trend_view(trend: Trend) -> list[Lines | Table]:
 
 def _versions_table(trend: Trend) -> Table:
     """A row for every version and group; both answers stand once for a version."""
-    scale = trend.proxy.scale
+    scale = trend.attack_kind.scale
     axes = get_args(Axis)
     rows: list[tuple[str, ...]] = []
     for number, setting in enumerate(trend.settings, 1):
@@ -213,11 +217,11 @@ def _versions_table(trend: Trend) -> Table:
         for name, group in setting.groups.items():
             rate = group.benefit.mean
             outcome = NOTHING if rate is None else wording.of_100(rate)[0]
-            exposure = exposure_words(trend.proxy, group)
+            exposure = exposure_words(trend.attack_kind, group)
             rows.append((str(number), name, exposure, outcome, *answers))
             answers = ["", ""]
     heads = ("version", "group", scale.column, "outcome,\nof 100", *axes)
-    note = say("trend", "note", attack=trend.proxy.label, coin=scale.coin)
+    note = say("trend", "note", attack=trend.attack_kind.label, coin=scale.coin)
     return Table("Versions", heads, tuple(rows), 2, note)
 
 
@@ -240,7 +244,7 @@ def choice_table(found: Recommendation) -> Table:
     """One row for every setting, in the order of the files."""
     rows = []
     for number, setting in enumerate(found.settings, 1):
-        exposed = largest_number(setting.numbers, EXPOSURE, found.cost)
+        exposed = largest_number(setting.numbers, EXPOSURE, found.attack)
         rows.append(
             (
                 f"{number}. {setting.name}",

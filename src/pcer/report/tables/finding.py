@@ -13,9 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcer import wording
-from pcer.auditing.record import Audit, BudgetResult, CostStory, Estimate, GroupResult
+from pcer.auditing.record import (
+    AttackStory,
+    Audit,
+    Estimate,
+    GroupResult,
+    SettingResult,
+)
 from pcer.auditing.sentences import telling
-from pcer.measuring.exposure import measure_costs
+from pcer.measuring.exposure import measure_attacks
 from pcer.release import Release, panels
 from pcer.release.attack_kinds import ACCURACY, AttackKind, attack_kind
 from pcer.report.table import SOFT_HYPHEN, Table, isolated, pair_name
@@ -45,7 +51,7 @@ def finding_table(
     audit: Audit, *, most_rows: int | None = None, bars: bool = False
 ) -> Table:
     """Outcome rate and exposure of 100; of too many rows the main setting's alone."""
-    n_all = len(audit.budgets) * len(audit.subject.groups)
+    n_all = len(audit.settings) * len(audit.subject.groups)
     is_whole = most_rows is None or n_all <= most_rows
     settings = background.least_private_first(audit) if is_whole else [audit.told]
     rows: list[GroupRow] = []
@@ -53,12 +59,12 @@ def finding_table(
         rows += _rows_of(audit, setting, most_rows)
 
     rates = wording.templates()[audit.plan.benefit]["head"]
-    exposures = f"{audit.proxy.scale.column}\n{interval_head(audit)}"
+    exposures = f"{audit.attack_kind.scale.column}\n{interval_head(audit)}"
     columns: list[Column] = [
         ("group", lambda row: row.name),
         (rates, partial(_outcome, with_bar=bars)),
         (exposures, partial(_exposure, audit)),
-        ("at\nmost", lambda row: exposure_text(audit, row.group.cost.upper_bound)),
+        ("at\nmost", lambda row: exposure_text(audit, row.group.exposure.upper_bound)),
         ("detected", lambda row: detected_text(row.setting, row.group)),
     ]
     where = f": {settings[0].name.full}"
@@ -69,19 +75,19 @@ def finding_table(
         n_labels = 2
     further = background.further_rows(n_all - len(rows))
     more = f" {wording.say('paper', 'detected')}{further}"
-    coin = audit.proxy.scale.coin
+    coin = audit.attack_kind.scale.coin
     return table_of(
         audit, "finding", columns, rows, n_labels, at=where, chance=coin, more=more
     )
 
 
 def _rows_of(
-    audit: Audit, setting: BudgetResult, most_rows: int | None
+    audit: Audit, setting: SettingResult, most_rows: int | None
 ) -> list[GroupRow]:
     """Groups in the subject's order; of too many the named and the most exposed."""
 
     def interest(name: str) -> tuple[bool, float]:
-        return name not in setting.named, -(setting.groups[name].cost.value or 0.0)
+        return name not in setting.named, -(setting.groups[name].exposure.value or 0.0)
 
     names = audit.subject.groups
     shown = sorted(names, key=interest)[:most_rows]
@@ -99,10 +105,10 @@ def _outcome(row: GroupRow, *, with_bar: bool) -> str:
 
 
 def _exposure(audit: Audit, row: GroupRow) -> str:
-    value = exposure_text(audit, row.group.cost.value)
-    if row.group.cost.interval is None:
+    value = exposure_text(audit, row.group.exposure.value)
+    if row.group.exposure.interval is None:
         return value
-    return f"{value} {_exposure_interval(audit, row.group.cost)}"
+    return f"{value} {_exposure_interval(audit, row.group.exposure)}"
 
 
 def _exposure_interval(
@@ -119,38 +125,40 @@ def interval_head(audit: Audit) -> str:
     return f"[{100 * audit.plan.confidence_level:g}% interval]"
 
 
-def detected_text(setting: BudgetResult, group: GroupResult) -> str:
+def detected_text(setting: SettingResult, group: GroupResult) -> str:
     """Whether a group is detected, in a table's words."""
     if telling.answer_of(setting, "exposure") == "cannot_tell":
         return "cannot tell"
-    return "too few" if group.too_few else wording.yes_no(group.resolved)
+    return "too few" if group.too_few else wording.yes_no(group.detected)
 
 
-def exposure_text(audit: Audit, cost: float | None, digits: int | None = None) -> str:
+def exposure_text(
+    audit: Audit, exposure: float | None, digits: int | None = None
+) -> str:
     """An exposure of 100 or in its own unit; one number of digits fits all of them."""
-    if cost is None:
+    if exposure is None:
         return wording.NOTHING
-    scale = audit.proxy.scale
+    scale = audit.attack_kind.scale
     if digits is None:
-        largest = max(abs(row.group.cost.value or 0.0) for row in group_rows(audit))
+        largest = max(abs(row.group.exposure.value or 0.0) for row in group_rows(audit))
         is_coarse = scale.is_advantage or scale.per_unit * largest >= 1
         digits = 1 if is_coarse else 2
     coin = 50 if scale.is_advantage else 0
-    return wording.decimals(coin + scale.per_unit * cost, digits)
+    return wording.decimals(coin + scale.per_unit * exposure, digits)
 
 
 def numbers_table(audit: Audit) -> Table:
     """The numbers behind the pictures, with more digits than they print."""
     rows = []
     for row in group_rows(audit):
-        exposure = row.group.cost
+        exposure = row.group.exposure
         low, high = exposure.interval or (None, None)
         cells = [amount_text(ACCURACY, row.group.benefit.mean, 4)]
         for value in (exposure.value, low, high, exposure.upper_bound):
             cells.append(exposure_text(audit, value, 4))
         # with the minus sign that other programs read
         plain = [cell.replace("−", "-") for cell in cells]
-        detected = wording.yes_no(row.group.resolved)
+        detected = wording.yes_no(row.group.detected)
         rows.append((row.setting.name.full, row.name, *plain, detected))
     heads = ("setting", "group", "outcome, of 100", "exposure, of 100")
     more = ("low", "high", "at most", "detected")
@@ -162,7 +170,7 @@ def numbers_table(audit: Audit) -> Table:
 
 def resolution_table(audit: Audit) -> Table:
     """Per setting and group: is its exposure detected?"""
-    scale = audit.proxy.scale
+    scale = audit.attack_kind.scale
     rates = wording.templates()[audit.plan.benefit]["head"]
     exposures = f"{scale.column}\n± error\n{interval_head(audit)}"
 
@@ -179,8 +187,8 @@ def resolution_table(audit: Audit) -> Table:
         ("gap,\nof 100", lambda row: rate(row.group.overfitting_gap.mean, 2)),
         (exposures, partial(_exposure_with_error, audit)),
         ("noise\nlevel", lambda row: exposure(row.group.noise_level)),
-        ("at\nmost", lambda row: exposure(row.group.cost.upper_bound)),
-        (f"detect{SOFT_HYPHEN}able", lambda row: exposure(row.group.detectable_cost)),
+        ("at\nmost", lambda row: exposure(row.group.exposure.upper_bound)),
+        (f"detect{SOFT_HYPHEN}able", lambda row: exposure(row.group.detectable)),
         (f"detection,\n{P_BOTH}", lambda row: _both_p(row.group)),
         ("detected", lambda row: detected_text(row.setting, row.group)),
     ]
@@ -188,10 +196,10 @@ def resolution_table(audit: Audit) -> Table:
 
 
 def _exposure_with_error(audit: Audit, row: GroupRow) -> str:
-    exposure = row.group.cost
+    exposure = row.group.exposure
     value = exposure_text(audit, exposure.value, 2)
     if exposure.value is not None:
-        value += f" ± {amount_text(audit.proxy.scale, exposure.standard_error)}"
+        value += f" ± {amount_text(audit.attack_kind.scale, exposure.standard_error)}"
     return f"{value}\n{_exposure_interval(audit, exposure, 2)}"
 
 
@@ -251,14 +259,14 @@ def _pooled(row: PairRow) -> str:
     pooled = row.pair.pooled
     if pooled.disparity is None:
         return wording.NOTHING
-    label = "" if pooled.costs_resolved else " (n.d.)"
+    label = "" if pooled.exposures_detected else " (n.d.)"
     interval = wording.bounds(pooled.ci)
     return f"{wording.signed(pooled.disparity)}{label}\n{interval}"
 
 
 def differences_table(audit: Audit) -> Table:
     """Per setting and pair: by how much do exposures and outcomes differ?"""
-    scale = audit.proxy.scale
+    scale = audit.attack_kind.scale
     benefit = audit.plan.benefit.replace("_", " ")
 
     def at_most(row: PairRow) -> str:
@@ -278,7 +286,7 @@ def differences_table(audit: Audit) -> Table:
         (f"outcomes,\n{P_BOTH}", lambda row: _both_p(row.pair.outcomes)),
         ("driven by", lambda row: row.pair.ratio.driven_by or wording.NOTHING),
     ]
-    pairs = audit.budgets[0].pairs
+    pairs = audit.settings[0].pairs
     only = f"{pair_name(pairs[0].groups)}. " if len(pairs) == 1 else ""
     return table_of_pairs(audit, "differences", columns, only=only)
 
@@ -290,25 +298,25 @@ def _both_p(test: Any) -> str:
 # Every attack
 
 
-def costs_table(audit: Audit) -> Table:
+def attacks_table(audit: Audit) -> Table:
     """What every carried attack says, the audit's own first."""
 
     def names(groups: Sequence[str]) -> str:
         return ", ".join(groups) or wording.NOTHING
 
-    def doubly(story: CostStory) -> str:
+    def doubly(story: AttackStory) -> str:
         return names(story.double_disadvantage)
 
     columns: list[Column] = [
-        ("attack", lambda story: attack_kind(story.cost).label),
-        ("detected", lambda story: f"{story.n_resolved} of {story.n_cells}"),
+        ("attack", lambda story: attack_kind(story.attack).label),
+        ("detected", lambda story: f"{story.n_detected} of {story.n_cells}"),
         ("more\nexposed", lambda story: names(story.more_exposed)),
         ("lower\nratio", lambda story: names(story.lower_ratio)),
         (f"doubly dis{SOFT_HYPHEN}advantaged", doubly),
         ("p", lambda story: wording.p_value(story.p_value)),
-        ("p over\nattacks", lambda story: wording.p_value(story.p_value_over_costs)),
+        ("p over\nattacks", lambda story: wording.p_value(story.p_value_over_attacks)),
     ]
-    return table_of(audit, "costs", columns, audit.costs, 1)
+    return table_of(audit, "attacks", columns, audit.attacks, 1)
 
 
 class AttackEstimate(NamedTuple):
@@ -321,9 +329,9 @@ class AttackEstimate(NamedTuple):
     interval: background.Ends | None
 
 
-def cost_estimates(audit: Audit, release: Release) -> Iterator[AttackEstimate]:
+def attack_estimates(audit: Audit, release: Release) -> Iterator[AttackEstimate]:
     """By setting, attack and group that charts show."""
-    measured = measure_costs(panels(release), audit.plan)
+    measured = measure_attacks(panels(release), audit.plan)
     z = interval_quantile(audit.plan.confidence_level)
     for setting_index, label in enumerate(background.setting_labels(audit)):
         for name, by_setting in measured.items():
@@ -346,7 +354,7 @@ def cost_estimates(audit: Audit, release: Release) -> Iterator[AttackEstimate]:
 def estimates_table(audit: Audit, release: Release) -> Table:
     """What each attack finds in every group, at every setting."""
     lines_by_row: dict[tuple[str, str], list[str]] = {}
-    for found in cost_estimates(audit, release):
+    for found in attack_estimates(audit, release):
         scale = found.attack.scale
         ends = background.interval_text(scale, found.interval) if found.interval else ""
         line = f"{isolated(found.group)}: {amount_text(scale, found.value)} {ends}"

@@ -13,11 +13,11 @@ from itertools import product
 from typing import NamedTuple
 
 from pcer import wording
-from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
+from pcer.auditing.record import Audit, GroupResult, PairResult, SettingResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
-from pcer.paper.rankings import Comparison, ProxyAgreement, agreement, comparisons
-from pcer.paper.records import PublishedBudget, PublishedPair, Summary
+from pcer.paper.rankings import AttackAgreement, Comparison, agreement, comparisons
+from pcer.paper.records import PublishedPair, PublishedSetting, Summary
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.report.table import MAY_BREAK, Table, pair_name
 from pcer.report.tables import background
@@ -89,9 +89,9 @@ def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
         ("slope", lambda row: wording.decimals(found_in(row).floor_slope, 2))
     )
 
-    by = f", by {audit.proxy.label}"
+    by = f", by {audit.attack_kind.label}"
     more = ""
-    at_floors = audit.budgets[0].pairs[0].floors
+    at_floors = audit.settings[0].pairs[0].floors
     if as_published:
         by = f" as published, by {GAP.label}"
     elif any(at.mean is not None and at.n_positive_seeds is None for at in at_floors):
@@ -169,7 +169,7 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     labels = ("ε",) if has_two else ("ε", "group")
     symbols: Row = SYMBOLS
     if has_two and not brief:
-        names = map(_with_breaks, audit.budgets[0].pairs[0].groups)
+        names = map(_with_breaks, audit.settings[0].pairs[0].groups)
         symbols = tuple(f"{symbol}\n{name}" for symbol, name in product(SYMBOLS, names))
     level = f"[{100 * audit.plan.confidence_level:g}%]"
     last = (f"Δ PCER\n{level}", "if nothing\nmemorised", "parity\ngap", "odds\ngap")
@@ -183,12 +183,12 @@ def _with_breaks(name: str) -> str:
     return name.replace("-", f"-{MAY_BREAK}")
 
 
-def _paper_form(budgets: Iterable[PublishedBudget], *, is_brief: bool) -> PaperForm:
+def _paper_form(settings: Iterable[PublishedSetting], *, is_brief: bool) -> PaperForm:
     ratios: list[float | None] = []
     null_ends: list[float] = []
-    for budget in budgets:
-        ratios += [ratio.mean for ratio in budget.pcer.values()]
-        for pair in budget.pairs:
+    for setting in settings:
+        ratios += [ratio.mean for ratio in setting.pcer.values()]
+        for pair in setting.pairs:
             null_ends += pair.pcer_disparity.null_interval or ()
     ratio_digits = _digits(ratios)
     if is_brief:
@@ -197,7 +197,7 @@ def _paper_form(budgets: Iterable[PublishedBudget], *, is_brief: bool) -> PaperF
 
 
 def _row_of_both(
-    setting: BudgetResult, found: PublishedBudget, form: PaperForm
+    setting: SettingResult, found: PublishedSetting, form: PaperForm
 ) -> list[Row]:
     first, second = found.pairs[0].groups
     by_symbol = zip(
@@ -213,7 +213,7 @@ def _row_of_both(
 
 
 def _rows_of_each(
-    setting: BudgetResult, found: PublishedBudget, form: PaperForm
+    setting: SettingResult, found: PublishedSetting, form: PaperForm
 ) -> list[Row]:
     disparities = {pair.groups[1]: pair.pcer_disparity for pair in found.pairs}
     gaps = _outcome_gaps(setting)
@@ -226,7 +226,7 @@ def _rows_of_each(
     return rows
 
 
-def _outcome_gaps(setting: BudgetResult) -> Row:
+def _outcome_gaps(setting: SettingResult) -> Row:
     gaps = (setting.demographic_parity_gap, setting.equalized_odds_gap)
     return tuple(no_zero(gap.mean, 3) for gap in gaps)
 
@@ -252,7 +252,7 @@ def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
     rows = table.rows
     n_all = len(rows)
     if most_rows is not None and n_all > most_rows:
-        n_of_setting = n_all // len(audit.budgets)
+        n_of_setting = n_all // len(audit.settings)
         start = n_of_setting * background.least_private_first(audit).index(audit.told)
         rows = rows[start : start + min(n_of_setting, most_rows)]
     note = certainty.paper_words(audit) + background.further_rows(n_all - len(rows))
@@ -379,9 +379,9 @@ def _of_model(audit: Audit, model: str | None) -> str:
     return f", {model}" if len(audit.published) > 1 else ""
 
 
-def _agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
+def _agreement_table(audit: Audit, attacks: Sequence[AttackAgreement]) -> Table:
     columns: list[Column] = [
-        ("attack", lambda row: attack_kind(row.proxy).label),
+        ("attack", lambda row: attack_kind(row.attack).label),
         ("r of\nexposures", lambda row: wording.decimals(row.correlation, 2)),
         ("same sign of\ndisparity", lambda row: _share(row.n_same_sign, row)),
         ("larger\ndisparity", lambda row: _share(row.n_larger_disparity, row)),
@@ -394,11 +394,11 @@ def _agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
     return background.table_of(audit, "agreement", columns, attacks, 1)
 
 
-def _share(count: int, row: ProxyAgreement) -> str:
+def _share(count: int, row: AttackAgreement) -> str:
     return f"{count}/{row.n_settings}" if row.n_settings else wording.NOTHING
 
 
-def _exceeding(row: ProxyAgreement) -> str:
+def _exceeding(row: AttackAgreement) -> str:
     """Cells in which the attack exceeds the gap; in brackets those beyond its error."""
     if row.exceeding is None:
         return wording.NOTHING

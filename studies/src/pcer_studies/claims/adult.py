@@ -13,8 +13,8 @@ import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer_studies.claims.evidence import (
-    costs_differ,
-    costs_resolved,
+    exposures_detected,
+    exposures_differ,
     ratio_differs,
     sharper_disparity,
     sharper_exposure,
@@ -142,7 +142,7 @@ RACE_CLAIMS = (
         together(
             best_parity(ADULT_RACE, (5.0, 10.0)), best_disparity(ADULT_RACE, (NO_DP,))
         ),
-        evidence=costs_resolved(ADULT_RACE, (5.0, 10.0, NO_DP)),
+        evidence=exposures_detected(ADULT_RACE, (5.0, 10.0, NO_DP)),
     ),
     _race_claim(
         "T2",
@@ -150,7 +150,7 @@ RACE_CLAIMS = (
             best_parity(ADULT_RACE, (5.0, 10.0)),
             best_disparity(ADULT_RACE, (5.0, 10.0), largest=True),
         ),
-        evidence=costs_resolved(ADULT_RACE, (5.0, 10.0)),
+        evidence=exposures_detected(ADULT_RACE, (5.0, 10.0)),
     ),
     _race_claim("T3", best_parity(ADULT_RACE, (NO_DP,), largest=True)),
     _race_claim(
@@ -170,7 +170,7 @@ RACE_CLAIMS = (
     _race_claim(
         "T6",
         larger([(gap_of(ADULT_RACE, NO_DP, 1), gap_of(ADULT_RACE, NO_DP, 0))]),
-        evidence=costs_differ(ADULT_RACE, (NO_DP,)),
+        evidence=exposures_differ(ADULT_RACE, (NO_DP,)),
         also=sharper_exposure(ADULT_RACE),
     ),
     _race_claim(
@@ -179,12 +179,12 @@ RACE_CLAIMS = (
             larger(larger_without_privacy(ADULT_RACE, PRIVATE)),
             larger(_SHRINKING_DIFFERENCES),
         ),
-        evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
+        evidence=exposures_detected(ADULT_RACE, (NO_DP,)),
     ),
     _race_claim(
         "T8",
         larger(_FALLS),
-        evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
+        evidence=exposures_detected(ADULT_RACE, (NO_DP,)),
     ),
     _race_claim(
         "T9",
@@ -192,7 +192,7 @@ RACE_CLAIMS = (
             best(_DIFFERENCES, _NO_DP_PLACE, what="difference of gaps"),
             best(_RATIOS, _NO_DP_PLACE, what="ratio of gaps"),
         ),
-        evidence=costs_resolved(ADULT_RACE, BUDGETS),
+        evidence=exposures_detected(ADULT_RACE, BUDGETS),
     ),
 )
 
@@ -228,7 +228,7 @@ SEX_CLAIMS = (
     _sex_claim(
         "T14",
         nearly_equal(ADULT_SEX, NO_DP),
-        evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
+        evidence=exposures_detected(ADULT_SEX, (NO_DP,)),
         also=sharper_exposure(ADULT_SEX),
     ),
     _sex_claim(
@@ -237,7 +237,7 @@ SEX_CLAIMS = (
             larger(_SMALLER_DISPARITIES),
             larger(larger_without_privacy(ADULT_SEX, PRIVATE)),
         ),
-        evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
+        evidence=exposures_detected(ADULT_SEX, (NO_DP,)),
     ),
     _sex_claim(
         "T16",
@@ -252,7 +252,7 @@ SEX_CLAIMS = (
         "T18",
         paper=together(above(disparities(ADULT_SEX, BUDGETS)), *_EQUAL),
         run=together(above(_SIGNED_BY_RATES), *_EQUAL),
-        evidence=costs_resolved(ADULT_SEX, BUDGETS),
+        evidence=exposures_detected(ADULT_SEX, BUDGETS),
         also=sharper_exposure(ADULT_SEX),
     ),
 )

@@ -16,7 +16,7 @@ from pcer.metrics import FloatArray
 from pcer.paper.rankings import agreement
 from pcer.release import attack_kinds
 from pcer.wording import signed
-from pcer_studies.claims.evidence import all_resolved
+from pcer_studies.claims.evidence import all_detected
 from pcer_studies.claims.judgement import Claim, ClaimPart, Reply, Support
 from pcer_studies.claims.our_run import OurRun
 from pcer_studies.claims.quantities import (
@@ -77,19 +77,19 @@ def _mean_advantage(view: View) -> FloatArray:
     return np.asarray(np.mean(advantages, axis=0))
 
 
-def _mean_cost(attack: str, name: str) -> ClaimNumber:
+def _mean_exposure(attack: str, name: str) -> ClaimNumber:
     """The mean over all groups of what an attack finds."""
 
     def draws(view: View) -> FloatArray:
         assert isinstance(view, OurRun)
-        costs = [view.measured(*cell, attack) for cell in CELLS]
-        return np.asarray(np.mean(costs, axis=0))
+        exposures = [view.measured(*cell, attack) for cell in CELLS]
+        return np.asarray(np.mean(exposures, axis=0))
 
     return computed(name, draws, gap_words, *CONFIGURATIONS)
 
 
 def _median_steadiness(quantity: str, name: str) -> ClaimNumber:
-    """The median over all groups of a cost over its deviation over seeds."""
+    """The median over all groups of an exposure over its deviation over seeds."""
     numbers = [_steadiness(quantity, cell) for cell in CELLS]
 
     def draws(view: View) -> FloatArray:
@@ -112,7 +112,7 @@ def _stronger_attacks(run: OurRun) -> str:
     n_refuting = 0
     for configuration in CONFIGURATIONS:
         for attack in agreement(run.audit(configuration)):
-            if attack.proxy == LIRA and attack.exceeding:
+            if attack.attack == LIRA and attack.exceeding:
                 n_exceeding += attack.exceeding[0]
                 n_refuting += attack.exceeding[1]
     return (
@@ -318,7 +318,12 @@ ATTACK_CLAIMS = (
         "V5",
         paper=NO_LIRA_IN_PRINT,
         run=larger(
-            [(_mean_cost(LIRA, "LiRA, mean"), _mean_cost(AUC, "threshold, mean"))]
+            [
+                (
+                    _mean_exposure(LIRA, "LiRA, mean"),
+                    _mean_exposure(AUC, "threshold, mean"),
+                )
+            ]
         ),
     ),
     Claim("V6", paper=NO_LIRA_IN_PRINT, run=_enough_shadows),
@@ -334,7 +339,7 @@ AGREEMENT_CLAIMS = (
             exact=True,
         ),
         run=correlated(_GAP_AND_ADVANTAGE, threshold("strong"), what="over 72 groups"),
-        evidence=all_resolved(CELLS, share=0.5),
+        evidence=all_detected(CELLS, share=0.5),
     ),
     _claim(
         "A2",

@@ -13,8 +13,8 @@ import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer_studies.claims.evidence import (
-    costs_differ,
-    costs_resolved,
+    exposures_detected,
+    exposures_differ,
     ratio_differs,
     sharper_disparity,
     sharper_double,
@@ -177,7 +177,7 @@ BIOS_CLAIMS = (
             larger([(gap_of(BIOS, NO_DP, 1), gap_of(BIOS, NO_DP, 0))]),
             larger([(rate_of(BIOS, NO_DP, 0), rate_of(BIOS, NO_DP, 1))]),
         ),
-        evidence=costs_differ(BIOS, (NO_DP,)),
+        evidence=exposures_differ(BIOS, (NO_DP,)),
         also=sharper_double(BIOS),
     ),
     _bios_claim("B7", above([_positive(NO_DP, EVERY_SEED)])),
@@ -188,7 +188,7 @@ BIOS_CLAIMS = (
             none_apart([disparity_of(BIOS, STRONGEST)]),
         ),
     ),
-    _bios_claim("B9", larger(_FALLING), evidence=costs_resolved(BIOS, FROM_HALF)),
+    _bios_claim("B9", larger(_FALLING), evidence=exposures_detected(BIOS, FROM_HALF)),
     _bios_claim("B10", above(_POSITIVE)),
     _bios_claim(
         "B11",
@@ -207,11 +207,11 @@ BIOS_CLAIMS = (
             larger(larger_without_privacy(BIOS, FROM_HALF)),
             larger(_LARGER_DISPARITIES),
         ),
-        evidence=costs_resolved(BIOS, (NO_DP,)),
+        evidence=exposures_detected(BIOS, (NO_DP,)),
     ),
     _bios_claim(
         "B14",
         together(best_parity(BIOS, (STRONGEST,)), best_disparity(BIOS, (NO_DP,))),
-        evidence=costs_resolved(BIOS, (NO_DP,)),
+        evidence=exposures_detected(BIOS, (NO_DP,)),
     ),
 )

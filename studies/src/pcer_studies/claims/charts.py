@@ -271,7 +271,7 @@ def _gap_marks(rows: Sequence[GapRow]) -> dict[str, list[Mark]]:
             panel.append(_gap_mark(row, PUBLISHED, ratio, left, printed.stands_out))
         if row.noise_level:
             ratio = row.gap / row.noise_level
-            panel.append(_gap_mark(row, OURS, ratio, right, row.resolved))
+            panel.append(_gap_mark(row, OURS, ratio, right, row.detected))
     return marks
 
 

@@ -16,7 +16,7 @@ from pcer.metrics import FloatArray
 from pcer.statistics import sign_test
 from pcer.wording import signed
 from pcer_studies.claims.evidence import (
-    costs_differ,
+    exposures_differ,
     ratio_differs,
     sharper_disparity,
     sharper_double,
@@ -200,7 +200,7 @@ COMPAS_CLAIMS = (
     _compas_claim(
         "C2",
         together(larger(_SECOND_AHEAD), above(parities(COMPAS, FROM_1))),
-        evidence=costs_differ(COMPAS, FROM_1),
+        evidence=exposures_differ(COMPAS, FROM_1),
         also=sharper_double(COMPAS),
     ),
     _compas_claim("C3", flat(parities(COMPAS, PRIVATE), threshold("flat"))),

@@ -21,8 +21,8 @@ from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
 from pcer_studies.results import GAP
 
 SHARPER = {
-    cost.name: cost.short
-    for cost in (
+    attack.name: attack.short
+    for attack in (
         attack_kinds.PAIRED_GAP,
         attack_kinds.PAIRED_CONFIDENCE,
         attack_kinds.LIRA,
@@ -57,12 +57,14 @@ def ratio_differs(
     return ask
 
 
-def costs_resolved(configuration: Configuration, budgets: Sequence[float]) -> LuckTest:
+def exposures_detected(
+    configuration: Configuration, budgets: Sequence[float]
+) -> LuckTest:
     """Evidence for a comparison of gaps: every gap in it is more than chance."""
-    return all_resolved(cells_of([configuration], budgets))
+    return all_detected(cells_of([configuration], budgets))
 
 
-def all_resolved(cells: Sequence[StudyCell], *, share: float = 1.0) -> LuckTest:
+def all_detected(cells: Sequence[StudyCell], *, share: float = 1.0) -> LuckTest:
     """Evidence that rests on gaps: each of them, or a share, is more than chance."""
 
     def ask(view: View) -> Support:
@@ -74,7 +76,9 @@ def all_resolved(cells: Sequence[StudyCell], *, share: float = 1.0) -> LuckTest:
     return ask
 
 
-def costs_differ(configuration: Configuration, budgets: Sequence[float]) -> LuckTest:
+def exposures_differ(
+    configuration: Configuration, budgets: Sequence[float]
+) -> LuckTest:
     """Evidence that one group bears more: equal exposures are refuted at every budget.
 
     Our run is asked twice: by the gap, and by the sharpest attack, which must not say
@@ -82,7 +86,7 @@ def costs_differ(configuration: Configuration, budgets: Sequence[float]) -> Luck
     """
 
     def ask(view: View) -> Support:
-        n_differing = sum(view.costs_differ(configuration, e) for e in budgets)
+        n_differing = sum(view.exposures_differ(configuration, e) for e in budgets)
         if isinstance(view, Paper):
             finding = "Noise levels taken off, the gaps differ"
         else:
@@ -115,7 +119,7 @@ def _budgets_against(
 
 def unequal_in_most(view: View) -> Support:
     """Evidence that gaps are unequal as a rule: in more than half of all settings."""
-    n_unequal = sum(view.costs_differ(*setting) for setting in SETTINGS)
+    n_unequal = sum(view.exposures_differ(*setting) for setting in SETTINGS)
     why = f"Beyond chance in {n_unequal} of {len(SETTINGS)}."
     return Support(2 * n_unequal > len(SETTINGS), why)
 
@@ -124,14 +128,14 @@ def unequal_in_most(view: View) -> Support:
 
 
 def more_exposed(
-    run: OurRun, configuration: Configuration, cost: str
+    run: OurRun, configuration: Configuration, attack: str
 ) -> dict[str, list[float]]:
     """By group: the budgets at which an attack finds it the more exposed."""
     budgets: dict[str, list[float]] = {name: [] for name in configuration.groups}
-    for claim in comparisons(run.audit(configuration, cost))[0].equal_gap_claims:
+    for claim in comparisons(run.audit(configuration, attack))[0].equal_gap_claims:
         if claim.refuted:
             epsilon = NO_DP if claim.epsilon is None else claim.epsilon
-            ahead = claim.groups[0 if claim.cost_difference > 0 else 1]
+            ahead = claim.groups[0 if claim.exposure_difference > 0 else 1]
             budgets[ahead].append(epsilon)
     return budgets
 
@@ -141,8 +145,8 @@ def sharper_exposure(configuration: Configuration) -> Remark:
 
     def tell(run: OurRun) -> str:
         answers = []
-        for cost, name in SHARPER.items():
-            named = _groups_at(more_exposed(run, configuration, cost))
+        for attack, name in SHARPER.items():
+            named = _groups_at(more_exposed(run, configuration, attack))
             answers.append(f"{name}: {named or 'neither at any budget'}")
         return f"Easier to recognise by sharper attacks: {'; '.join(answers)}."
 
@@ -154,8 +158,8 @@ def sharper_disparity(configuration: Configuration, budgets: Sequence[float]) ->
 
     def tell(run: OurRun) -> str:
         answers = []
-        for cost, name in SHARPER.items():
-            pairs = [run.pair(configuration, epsilon, cost) for epsilon in budgets]
+        for attack, name in SHARPER.items():
+            pairs = [run.pair(configuration, epsilon, attack) for epsilon in budgets]
             lower = [pair.ratio.group for pair in pairs]
             counts = [
                 f"{lower.count(group)} (lower ratio: {group})"
@@ -177,10 +181,10 @@ def sharper_double(configuration: Configuration) -> Remark:
 
     def tell(run: OurRun) -> str:
         answers = []
-        for cost, name in attacks.items():
+        for attack, name in attacks.items():
             budgets: dict[str, list[float]] = {}
             for epsilon in BUDGETS:
-                pair = run.pair(configuration, epsilon, cost)
+                pair = run.pair(configuration, epsilon, attack)
                 group = pair.double_disadvantage.group
                 if group:
                     budgets.setdefault(group, []).append(epsilon)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
+from pcer.auditing.record import Audit, GroupResult, PairResult, SettingResult
 from pcer.measuring.plan import Verdict
 from pcer.release import attack_kinds
 from pcer.statistics import SIGNIFICANCE
@@ -27,7 +27,7 @@ from pcer_studies.protocol import BUDGETS, NO_DP, OUR_READING, SEEDS, Configurat
 from pcer_studies.published import NotThere
 from pcer_studies.results import GAP, OTHER_DATA, OTHER_FEATURES, Study
 
-COSTS = {GAP: "overfitting gap", **SHARPER}
+ATTACKS = {GAP: "overfitting gap", **SHARPER}
 """Attacks that the findings compare, as they are called in print."""
 
 
@@ -39,13 +39,13 @@ class GapRow:
         published: the paper's.
         gap: ours.
         noise_level: the mean of ours if nothing were memorised.
-        resolved: whether the audit detects ours.
+        detected: whether the audit detects ours.
     """
 
     published: PrintedGap
     gap: float
     noise_level: float
-    resolved: bool
+    detected: bool
 
     @property
     def configuration(self) -> Configuration:
@@ -69,13 +69,13 @@ class GapRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostRow:
+class AttackRow:
     """What the audit by one attack says about one setting."""
 
-    cost: str
+    attack: str
     configuration: Configuration
     epsilon: float
-    resolved: tuple[bool, bool]
+    detected: tuple[bool, bool]
     statements: tuple[str, ...]
     more_exposed: str | None
 
@@ -93,7 +93,7 @@ class GroupCell:
         name: of the group.
         outcome: its mean outcome rate.
         found: its exposure, and ``error`` the error of that.
-        resolved: whether the exposure is detected.
+        detected: whether the exposure is detected.
         at_most: the upper bound of the exposure.
         allowed: what training allows an attacker to find.
         spent: the budget that its people spent on average, of the one ``promised``.
@@ -103,7 +103,7 @@ class GroupCell:
     outcome: float
     found: float
     error: float
-    resolved: bool
+    detected: bool
     at_most: float | None
     allowed: float | None = None
     spent: float | None = None
@@ -117,7 +117,7 @@ class SettingRow:
     Attributes:
         title: the configuration, and the reading if it is the second.
         closest: whether it is the second reading of Adult.
-        cost: the attack whose numbers people see.
+        attack: the one whose numbers people see.
         statements: the audit's statements about the two groups.
         easier: the group that is easier to recognise.
         worse_served: the group that has the worse outcome.
@@ -132,7 +132,7 @@ class SettingRow:
     configuration: Configuration
     closest: bool
     epsilon: float
-    cost: str
+    attack: str
     verdict: Verdict
     statements: tuple[str, ...]
     easier: str | None
@@ -152,7 +152,7 @@ class SettingRow:
     @property
     def on_attack_scale(self) -> bool:
         """Whether its exposure is an AUC minus one half, as what training allows is."""
-        return self.cost in ON_ATTACK_SCALE
+        return self.attack in ON_ATTACK_SCALE
 
 
 ON_ATTACK_SCALE = (
@@ -170,12 +170,12 @@ class Background:
     study: Study
     settings: Sequence[SettingRow]
     gaps: Sequence[GapRow]
-    costs: Sequence[CostRow]
+    attacks: Sequence[AttackRow]
     judged: Sequence[Judged]
 
-    def costs_by(self, cost: str) -> list[CostRow]:
+    def attacks_by(self, attack: str) -> list[AttackRow]:
         """The settings by one attack."""
-        return [row for row in self.costs if row.cost == cost]
+        return [row for row in self.attacks if row.attack == attack]
 
     @property
     def titles(self) -> list[str]:
@@ -207,7 +207,7 @@ class Background:
 def background_of(study: Study, judged: Sequence[Judged]) -> Background:
     """A study, read for its page; ``judged`` are the claims."""
     return Background(
-        study, setting_rows(study), gap_rows(study), cost_rows(study), judged
+        study, setting_rows(study), gap_rows(study), attack_rows(study), judged
     )
 
 
@@ -225,38 +225,41 @@ def _gap_row(run: OurRun, published: PrintedGap) -> GapRow:
         published=published,
         gap=_or_nan(result.overfitting_gap.mean),
         noise_level=run.noise_level(configuration, published.epsilon, group),
-        resolved=result.resolved,
+        detected=result.detected,
     )
 
 
-def cost_rows(study: Study) -> list[CostRow]:
+def attack_rows(study: Study) -> list[AttackRow]:
     """Every setting by every attack that its release carries."""
     run = OurRun(study)
-    rows: list[CostRow] = []
-    for cost in COSTS:
+    rows: list[AttackRow] = []
+    for attack in ATTACKS:
         for configuration in study.configurations:
             try:
-                budgets_of = more_exposed(run, configuration, cost)
+                budgets_of = more_exposed(run, configuration, attack)
             except NotThere:
                 continue
             for epsilon in BUDGETS:
-                budget = run.budget(configuration, epsilon, cost)
+                setting = run.setting(configuration, epsilon, attack)
                 ahead = [name for name in budgets_of if epsilon in budgets_of[name]]
-                rows.append(_cost_row(configuration, cost, budget, ahead))
+                rows.append(_attack_row(configuration, attack, setting, ahead))
     return rows
 
 
-def _cost_row(
-    configuration: Configuration, cost: str, budget: BudgetResult, ahead: Sequence[str]
-) -> CostRow:
+def _attack_row(
+    configuration: Configuration,
+    attack: str,
+    setting: SettingResult,
+    ahead: Sequence[str],
+) -> AttackRow:
     """A setting by one attack; ``ahead`` is the more exposed group, if there is one."""
-    first, second = (budget.groups[name] for name in configuration.groups)
-    return CostRow(
-        cost=cost,
+    first, second = (setting.groups[name] for name in configuration.groups)
+    return AttackRow(
+        attack=attack,
         configuration=configuration,
-        epsilon=budget.budget,
-        resolved=(first.resolved, second.resolved),
-        statements=tuple(budget.pairs[0].statements),
+        epsilon=setting.budget,
+        detected=(first.detected, second.detected),
+        statements=tuple(setting.pairs[0].statements),
         more_exposed=ahead[0] if ahead else None,
     )
 
@@ -284,18 +287,18 @@ def _rows_of_audit(
     subject = audit.subject
     people = subject.people or "people"
     outcome = subject.positive_means or "get a positive prediction"
-    for budget in audit.budgets:
-        pair = budget.pairs[0]
+    for setting in audit.settings:
+        pair = setting.pairs[0]
         first, second = (
-            _group_cell(name, budget.groups[name]) for name in configuration.groups
+            _group_cell(name, setting.groups[name]) for name in configuration.groups
         )
         yield SettingRow(
             title=title,
             configuration=configuration,
             closest=closest,
-            epsilon=budget.budget,
-            cost=audit.cost,
-            verdict=budget.verdict,
+            epsilon=setting.budget,
+            attack=audit.attack,
+            verdict=setting.verdict,
             statements=tuple(pair.statements),
             easier=pair.exposure.group,
             worse_served=pair.outcomes.group,
@@ -329,10 +332,10 @@ def _group_cell(name: str, group: GroupResult) -> GroupCell:
     cell = GroupCell(
         name=name,
         outcome=_or_nan(group.benefit.mean),
-        found=_or_nan(group.cost.value),
-        error=_or_nan(group.cost.standard_error),
-        resolved=group.resolved,
-        at_most=group.cost.upper_bound,
+        found=_or_nan(group.exposure.value),
+        error=_or_nan(group.exposure.standard_error),
+        detected=group.detected,
+        at_most=group.exposure.upper_bound,
     )
     bound = group.allowed
     if bound is None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from pcer.errors import InputError
-from pcer.measuring.plan import BUDGET_VERDICTS
+from pcer.measuring.plan import SETTING_VERDICTS
 from pcer.release import attack_kinds
 from pcer.report.formats.markdown import markdown_text
 from pcer.wording import listed
@@ -88,15 +88,15 @@ def opening(background: Background) -> list[str]:
         "helpful or more harmful predictions). Each stands only where the groups "
         "differ beyond chance (M, F: male, female; W, NW: White, Non-White; AA, Ot: "
         "African-American, other). The audit is `pcer audit` with its defaults: the "
-        f"strongest attack in the releases ({_cost_names(background)}), Holm over "
+        f"strongest attack in the releases ({_attack_names(background)}), Holm over "
         "settings, attributes of the same people as one family.*",
         "\n".join(lines),
         "\n".join(notes),
     ]
 
 
-def _cost_names(background: Background) -> str:
-    names = {attack_kinds.ATTACK_KINDS[row.cost].short for row in background.settings}
+def _attack_names(background: Background) -> str:
+    names = {attack_kinds.ATTACK_KINDS[row.attack].short for row in background.settings}
     return listed(sorted(names))
 
 
@@ -105,7 +105,7 @@ def _verdicts_sentence(background: Background) -> str:
     counts = Counter(row.verdict for row in settings)
     verdicts = [
         f"{counts[verdict]} {verdict.words}"
-        for verdict in BUDGET_VERDICTS
+        for verdict in SETTING_VERDICTS
         if counts[verdict] > 0
     ]
     answers = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer.wording import signed
-from pcer_studies.claims.evidence import all_resolved
+from pcer_studies.claims.evidence import all_detected
 from pcer_studies.claims.judgement import Claim, ClaimQuestion, Support
 from pcer_studies.claims.paper_view import Paper
 from pcer_studies.claims.quantities import (
@@ -309,7 +309,7 @@ FLOOR_CLAIMS = (
     Claim(
         "F12",
         above(_OVER_FROM_1),
-        evidence=all_resolved(_CELLS_FROM_1),
+        evidence=all_detected(_CELLS_FROM_1),
         about=CONFIGURATIONS,
     ),
     Claim("F13", above(_COMPAS_BELOW), about=(COMPAS,)),

@@ -443,4 +443,4 @@ def _notes(claim: Claim, run: OurRun) -> list[str]:
     try:
         return [claim.also(run)]
     except NotThere as missing:
-        return [f"Not measured by a sharper cost: {missing}."]
+        return [f"Not measured by a sharper attack: {missing}."]

@@ -1,7 +1,7 @@
 """What can an overfitting gap show, and what do other attacks on the same models say?
 
 The sections of ``findings.md`` about method. Called by ``findings``. To add a column of
-the table of attacks: a head in ``cost_table`` and a count in ``_cost_line``.
+the table of attacks: a head in ``attack_table`` and a count in ``_attack_line``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pcer_studies.claims.charts import FIGURES
 from pcer_studies.claims.evidence import SHARPER
 from pcer_studies.claims.facts import (
-    COSTS,
+    ATTACKS,
+    AttackRow,
     Background,
-    CostRow,
     GapRow,
     standing_out_from,
 )
@@ -69,7 +69,7 @@ def method_section(background: Background) -> list[str]:
         "sweep's models as each other's shadow models "
         "([attacks.md](../../docs/attacks.md)). Each attack is audited alone, as if it "
         "were the only one; the page's verdicts are by the strongest.",
-        cost_table(background),
+        attack_table(background),
     ]
 
 
@@ -88,8 +88,8 @@ def _gap_table(background: Background) -> str:
             background.name_of(configuration),
             count(without, stands_out),
             count(private, stands_out),
-            count(without, _is_resolved),
-            count(private, _is_resolved),
+            count(without, _is_detected),
+            count(private, _is_detected),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -99,11 +99,11 @@ def _gaps_sentence(background: Background) -> str:
     gaps = background.gaps
     private = [row for row in gaps if row.private]
     n_published = sum(map(stands_out, gaps))
-    n_ours = sum(map(_is_resolved, gaps))
+    n_ours = sum(map(_is_detected, gaps))
     return (
         f"Of the {len(gaps)} published mean gaps {n_published} differ from chance, "
         f"{count(private, stands_out)} with privacy{_silent(background)}; of ours "
-        f"{n_ours}, {count(private, _is_resolved)} with privacy."
+        f"{n_ours}, {count(private, _is_detected)} with privacy."
     )
 
 
@@ -143,26 +143,26 @@ def _n_standing_out(gaps: Iterable[PrintedGap]) -> int:
     return sum(gap.stands_out for gap in gaps)
 
 
-def cost_table(background: Background) -> str:
+def attack_table(background: Background) -> str:
     """What each attack would say alone."""
-    carried = {row.cost for row in background.costs}
+    carried = {row.attack for row in background.attacks}
     lines = [
         "| attack | groups detected | with privacy | exposures differ | ratio differs "
         "| double disadvantage |",
         "|---|--:|--:|--:|--:|--:|",
     ]
-    for cost in (GAP, *SHARPER):
-        if cost == GAP or cost in carried:
-            lines.append(_cost_line(COSTS[cost], background.costs_by(cost)))
+    for attack in (GAP, *SHARPER):
+        if attack == GAP or attack in carried:
+            lines.append(_attack_line(ATTACKS[attack], background.attacks_by(attack)))
     return "\n".join(lines)
 
 
-def _cost_line(name: str, rows: Sequence[CostRow]) -> str:
+def _attack_line(name: str, rows: Sequence[AttackRow]) -> str:
     private = [row for row in rows if row.private]
     cells = (
         name,
-        f"{n_resolved(rows)}/{2 * len(rows)}",
-        f"{n_resolved(private)}/{2 * len(private)}",
+        f"{n_detected(rows)}/{2 * len(rows)}",
+        f"{n_detected(private)}/{2 * len(private)}",
         count(rows, lambda row: row.more_exposed is not None),
         count(rows, lambda row: "ratio_differs" in row.statements),
         count(rows, lambda row: "double_disadvantage" in row.statements),
@@ -175,16 +175,18 @@ def stands_out(row: GapRow) -> bool:
     return row.published.stands_out
 
 
-def _is_resolved(row: GapRow) -> bool:
-    return row.resolved
+def _is_detected(row: GapRow) -> bool:
+    return row.detected
 
 
-def n_resolved(rows: Iterable[CostRow]) -> int:
+def n_detected(rows: Iterable[AttackRow]) -> int:
     """In how many groups exposure is detected; each setting has two."""
-    return sum(sum(row.resolved) for row in rows)
+    return sum(sum(row.detected) for row in rows)
 
 
-def count(rows: Sequence[GapRow] | Sequence[CostRow], test: Callable[..., bool]) -> str:
+def count(
+    rows: Sequence[GapRow] | Sequence[AttackRow], test: Callable[..., bool]
+) -> str:
     """How many rows pass a test, of how many.
 
     >>> count([], bool)

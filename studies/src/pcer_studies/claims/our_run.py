@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
+from pcer.auditing.record import Audit, GroupResult, PairResult, SettingResult
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.paper.rankings import EqualGapClaim, comparisons
@@ -36,7 +36,7 @@ LEAST_VARIANCE = 1e-18
 
 
 class OurRun(View):
-    """What our run measured, by the audit with the overfitting gap as cost."""
+    """What our run measured, by the audit with the overfitting gap."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -73,14 +73,14 @@ class OurRun(View):
         self, configuration: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
     ) -> tuple[float, float]:
         """By the audit's bootstrap over seeds."""
-        self.budget(configuration, epsilon)
+        self.setting(configuration, epsilon)
         key = key_at(configuration, epsilon, "pcer_disparity", floor=floor)
         return known(our_number(self.study, key).ci, "an interval", configuration)
 
     def of_seeds(self, key: FigureKey) -> FloatArray:
         """(seed,) what single models give."""
         configuration = known(key.configuration, "a configuration", None)
-        self.budget(configuration, key.budgets[0])
+        self.setting(configuration, key.budgets[0])
         try:
             values = study_seeds(
                 self.study,
@@ -131,7 +131,7 @@ class OurRun(View):
     def steadiness(
         self, configuration: Configuration, epsilon: float, group: int, quantity: str
     ) -> FloatArray:
-        """(1 + draws,) a group's mean cost over its deviation over seeds."""
+        """(1 + draws,) a group's mean exposure over its deviation over seeds."""
         name = configuration.groups[group]
         key = key_at(configuration, epsilon, quantity, group=name)
         values = self.of_seeds(key)
@@ -140,21 +140,21 @@ class OurRun(View):
         return np.asarray(mean / np.sqrt(np.maximum(variance, LEAST_VARIANCE)))
 
     def measured(
-        self, configuration: Configuration, epsilon: float, group: int, cost: str
+        self, configuration: Configuration, epsilon: float, group: int, attack_name: str
     ) -> FloatArray:
-        """(1 + draws,) what the audit makes of a group's cost, with its error."""
-        exposure = self.group(configuration, epsilon, group, cost).cost
-        attack = cost.replace("_", " ")
+        """(1 + draws,) what the audit makes of a group's exposure, with its error."""
+        exposure = self.group(configuration, epsilon, group, attack_name).exposure
+        attack = attack_name.replace("_", " ")
         value = known(exposure.value, f"the {attack}", configuration)
         error = known(exposure.standard_error, f"the error of {attack}", configuration)
-        stream = f"{cost}|{configuration.name}|{epsilon}|{group}"
+        stream = f"{attack_name}|{configuration.name}|{epsilon}|{group}"
         return normal_draws(value, error, stream)
 
     def stands_out(
         self, configuration: Configuration, epsilon: float, group: int
     ) -> bool:
-        """Resolved by the audit."""
-        return self.group(configuration, epsilon, group).resolved
+        """Detected by the audit."""
+        return self.group(configuration, epsilon, group).detected
 
     def disparity_is_evidence(
         self, configuration: Configuration, epsilon: float
@@ -164,76 +164,84 @@ class OurRun(View):
         lower = pair.groups[1 if self.disparity(configuration, epsilon)[0] > 0 else 0]
         return pair.ratio.answer == "differs" and pair.ratio.group == lower
 
-    def costs_differ(self, configuration: Configuration, epsilon: float) -> bool:
-        """Equal costs are refuted by the audit, in the direction of the mean gaps."""
+    def exposures_differ(self, configuration: Configuration, epsilon: float) -> bool:
+        """The audit refutes equal exposures, in the direction of the mean gaps."""
         claim = self._equal_gap_claim(configuration, epsilon)
         first = self.gap(configuration, epsilon, 0)
         second = self.gap(configuration, epsilon, 1)
         difference = float((first - second)[0])
-        return claim.refuted and claim.cost_difference * difference > 0
+        return claim.refuted and claim.exposure_difference * difference > 0
 
     def _equal_gap_claim(
         self, configuration: Configuration, epsilon: float
     ) -> EqualGapClaim:
-        """The audit's test of equal costs at a budget."""
+        """The audit's test of equal exposures at a budget."""
         for claim in comparisons(self.audit(configuration))[0].equal_gap_claims:
-            if claim.epsilon == self.budget(configuration, epsilon).epsilon:
+            if claim.epsilon == self.setting(configuration, epsilon).epsilon:
                 return claim
-        raise NotThere(f"a test of equal costs of {configuration.name} is not there")
+        raise NotThere(
+            f"a test of equal exposures of {configuration.name} is not there"
+        )
 
     def release(self, configuration: Configuration) -> Release:
         """The release of a configuration."""
         self._require(configuration)
         return self.study.release(configuration.dataset, configuration.attribute)
 
-    def audit(self, configuration: Configuration, cost: str = GAP) -> Audit:
+    def audit(self, configuration: Configuration, attack_name: str = GAP) -> Audit:
         """The audit of a configuration."""
         self._require(configuration)
-        if cost != GAP and cost not in _costs(self.release(configuration)):
-            attack = cost.replace("_", " ")
+        if attack_name != GAP and attack_name not in _attacks(
+            self.release(configuration)
+        ):
+            attack = attack_name.replace("_", " ")
             raise NotThere(f"our release of {configuration.name} carries no {attack}")
         return self.study.audit(
-            configuration.dataset, configuration.attribute, cost=cost
+            configuration.dataset, configuration.attribute, attack=attack_name
         )
 
     def _require(self, configuration: Configuration) -> None:
         if not self.study.has(configuration.dataset, configuration.attribute):
             raise NotThere(f"the study has no {configuration.name}")
 
-    def carries(self, configuration: Configuration, cost: str) -> bool:
-        """Whether the release of a configuration carries this cost."""
+    def carries(self, configuration: Configuration, attack: str) -> bool:
+        """Whether the release of a configuration carries this attack."""
         if not self.study.has(configuration.dataset, configuration.attribute):
             return False
-        return cost in _costs(self.release(configuration))
+        return attack in _attacks(self.release(configuration))
 
-    def budget(
-        self, configuration: Configuration, epsilon: float, cost: str = GAP
-    ) -> BudgetResult:
+    def setting(
+        self, configuration: Configuration, epsilon: float, attack: str = GAP
+    ) -> SettingResult:
         """One budget of it."""
-        for budget in self.audit(configuration, cost).budgets:
-            if budget.budget == epsilon:
-                return budget
+        for setting in self.audit(configuration, attack).settings:
+            if setting.budget == epsilon:
+                return setting
         budget_name = budget_in_error(epsilon)
         raise NotThere(
             f"our release of {configuration.name} has no models at {budget_name}"
         )
 
     def group(
-        self, configuration: Configuration, epsilon: float, group: int, cost: str = GAP
+        self,
+        configuration: Configuration,
+        epsilon: float,
+        group: int,
+        attack: str = GAP,
     ) -> GroupResult:
         """One group at a budget."""
         name = configuration.groups[group]
-        return self.budget(configuration, epsilon, cost).groups[name]
+        return self.setting(configuration, epsilon, attack).groups[name]
 
     def pair(
-        self, configuration: Configuration, epsilon: float, cost: str = GAP
+        self, configuration: Configuration, epsilon: float, attack: str = GAP
     ) -> PairResult:
         """The two groups at a budget."""
-        return self.budget(configuration, epsilon, cost).pairs[0]
+        return self.setting(configuration, epsilon, attack).pairs[0]
 
     def panel(self, configuration: Configuration, epsilon: float) -> Panel:
         """All models of a budget as arrays."""
-        self.budget(configuration, epsilon)
+        self.setting(configuration, epsilon)
         return self.study.panel(configuration.dataset, configuration.attribute, epsilon)
 
 
@@ -250,8 +258,8 @@ def _seed_weights(dataset: str, n: int) -> FloatArray:
     return np.asarray(stream.multinomial(n, np.full(n, 1 / n), size=N_DRAWS) / n)
 
 
-def _costs(release: Release) -> set[str]:
+def _attacks(release: Release) -> set[str]:
     """Every attack that a release carries, of all models together or of each."""
-    pooled = {row.proxy for row in release.pooled_exposure}
+    pooled = {row.attack for row in release.pooled_exposure}
     groups = release.runs[0].groups.values()
     return pooled.union(*(group.exposure for group in groups))

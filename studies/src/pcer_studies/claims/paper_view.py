@@ -192,7 +192,7 @@ class Paper(View):
         lower = 1 if self.disparity(configuration, epsilon)[0] > 0 else 0
         return self.stands_out(configuration, epsilon, lower)
 
-    def costs_differ(self, configuration: Configuration, epsilon: float) -> bool:
+    def exposures_differ(self, configuration: Configuration, epsilon: float) -> bool:
         """Each group's noise level taken off; Holm over all settings."""
         for group in (0, 1):
             self._gap(configuration, epsilon, group)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pcer.measuring.plan import BUDGET_VERDICTS, Verdict
+from pcer.measuring.plan import SETTING_VERDICTS, Verdict
 from pcer.release import attack_kinds
 from pcer.wording import listed
 from pcer_studies.claims.charts import FIGURES, NORMAL_95, has_allowed
@@ -54,7 +54,7 @@ def by_answers(rows: Sequence[SettingRow]) -> list[list[SettingRow]]:
         answers = (row.verdict, row.easier, row.worse_served)
         alike.setdefault(answers, []).append(row)
     return sorted(
-        alike.values(), key=lambda group: BUDGET_VERDICTS.index(group[0].verdict)
+        alike.values(), key=lambda group: SETTING_VERDICTS.index(group[0].verdict)
     )
 
 
@@ -109,7 +109,7 @@ def largest_difference(rows: Iterable[SettingRow]) -> float | None:
 
 def points(row: SettingRow, value: float) -> float:
     """An exposure, or a difference of two, in right answers of 100; 0 is a coin's."""
-    return (attack_kinds.attack_kind(row.cost).scale.per_success or HUNDRED) * value
+    return (attack_kinds.attack_kind(row.attack).scale.per_success or HUNDRED) * value
 
 
 def _unseen_sentence(rows: Sequence[SettingRow]) -> str | None:

@@ -161,8 +161,8 @@ class View(ABC):
         """Whether the disparity, with its sign, is more than rates over split luck."""
 
     @abstractmethod
-    def costs_differ(self, configuration: Configuration, epsilon: float) -> bool:
-        """Whether costs differ beyond split luck, in the direction of the gaps."""
+    def exposures_differ(self, configuration: Configuration, epsilon: float) -> bool:
+        """Whether exposures differ beyond split luck, in the direction of the gaps."""
 
 
 def known(value: Known | None, what: str, configuration: Configuration | None) -> Known:

@@ -179,7 +179,7 @@ def _moves_together(configuration: Configuration) -> ClaimQuestion:
 
 
 def _would_be_seen(epsilon: float, group: int) -> ClaimNumber:
-    """The published gap minus the cost that 4 of 5 such studies would resolve.
+    """The published gap minus the exposure that 4 of 5 such studies would detect.
 
     Exact: the question is about a gap of this size, not about whether that is the true
     one.
@@ -187,9 +187,9 @@ def _would_be_seen(epsilon: float, group: int) -> ClaimNumber:
 
     def draws(view: View) -> FloatArray:
         assert isinstance(view, OurRun)
-        detectable = view.group(COMPAS, epsilon, group).detectable_cost
+        detectable = view.group(COMPAS, epsilon, group).detectable
         gap = float(Paper(()).gap(COMPAS, epsilon, group)[0])
-        return exactly(gap - known(detectable, "the detectable cost", COMPAS))
+        return exactly(gap - known(detectable, "the detectable exposure", COMPAS))
 
     name = f"{budget_words((epsilon,))}, {COMPAS.groups[group]}"
     return computed(name, draws, gap_words, COMPAS)

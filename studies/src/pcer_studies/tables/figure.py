@@ -99,7 +99,7 @@ def _marks(
         number = our_number(study, key_at(configuration, epsilon, quantity))
         if number.value is None:
             continue
-        verdict = study.budget(*configuration.key, epsilon).verdict
+        verdict = study.setting(*configuration.key, epsilon).verdict
         key = PARITY
         if quantity == "pcer_disparity":
             key = NONE_DETECTED if verdict is Verdict.NONE_DETECTED else DISPARITY

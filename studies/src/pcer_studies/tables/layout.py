@@ -95,7 +95,7 @@ ATTACKED = {
     "tab:mia-full": (("adult", "race"), ("adult", "sex"), ("compas", "race")),
     "tab:mia-full-b": (("acs", "race"), ("acs", "sex"), ("bios", "gender")),
 }
-COSTS = (("δ", r"$\delta$"), ("AUC", "AUC"))
+ATTACKS = (("δ", r"$\delta$"), ("AUC", "AUC"))
 """As the heads of the attack tables write the two costs: in text, and in LaTeX."""
 NONE_DETECTED_MARK = "†"
 
@@ -282,7 +282,7 @@ def _summary_row(study: Study, configuration: Configuration) -> TableRow:
     best_by_gap = best_budgets(study, configuration, "demographic_parity_gap")
     best_by_pcer = best_budgets(study, configuration, "pcer_disparity")
     verdicts = [
-        study.budget(*configuration.key, epsilon).verdict for epsilon in best_by_pcer
+        study.setting(*configuration.key, epsilon).verdict for epsilon in best_by_pcer
     ]
     mark = NONE_DETECTED_MARK if Verdict.NONE_DETECTED in verdicts else ""
     robust = robust_budgets(study, configuration, floor=1e-2)
@@ -323,7 +323,7 @@ def _attacks(study: Study, label: str) -> PaperTable | None:
         head=(
             Head("Dataset", "Dataset"),
             EPSILON,
-            *_cost_heads(),
+            *_attack_heads(),
             Head("Δ PCER by gap", r"$\Delta_\mathrm{PCER}^{\delta}$"),
             Head("Δ PCER by attack", r"$\Delta_\mathrm{PCER}^{\mathrm{MIA}}$"),
             Head("Agree", "Agree"),
@@ -332,9 +332,9 @@ def _attacks(study: Study, label: str) -> PaperTable | None:
     )
 
 
-def _cost_heads() -> list[Head]:
+def _attack_heads() -> list[Head]:
     heads = []
-    for name, sign in COSTS:
+    for name, sign in ATTACKS:
         for group in (0, 1):
             heads.append(Head(f"{name} g{group}", rf"{sign}$_{{g{group}}}$"))
     return heads
@@ -401,7 +401,7 @@ def _disparity(study: Study, configuration: Configuration, epsilon: float) -> st
 
 
 def _n_seeds(study: Study, configuration: Configuration) -> int:
-    return study.budget(*configuration.key, BUDGETS[0]).n_seeds
+    return study.setting(*configuration.key, BUDGETS[0]).n_seeds
 
 
 def _gap_heads(configuration: Configuration) -> tuple[Head, ...]:
