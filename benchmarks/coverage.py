@@ -260,8 +260,9 @@ def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
     )
     worst = cells[int(values.argmin())]
     print(
-        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, exposures {worst.exposure:g} "
-        f"and {worst.other:g}, {worst.people} people, {worst.splits} splits), mean "
+        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, exposures "
+        f"{worst.exposure:g} and {worst.other:g}, {worst.people} people, "
+        f"{worst.splits} splits), mean "
         f"{values.mean():.1%}, below 93 %: {(values < 0.93).sum()} of {len(values)}"
     )
 

@@ -624,7 +624,8 @@ def draws(n: int) -> None:
             alarms[attack] += any(group.detected for group in found[EPSILON].values())
     for attack in truth.ATTACKS:
         print(
-            f"{attack:24} found {right[attack]:3} of {n}, at 0.1 {alarms[attack]:3} of {n}"
+            f"{attack:24} found {right[attack]:3} of {n}, "
+            f"at 0.1 {alarms[attack]:3} of {n}"
         )
 
 
@@ -665,15 +666,16 @@ def sets(n: int) -> None:
         for (group, attack), values in found.items():
             z = np.array(values)
             print(
-                f"{kind:6}{group:9} {attack:24} {z.mean():+.2f} +- {z.std(ddof=1):.2f}, "
-                f"above 1.96: {(z > 1.96).mean():.2f}"
+                f"{kind:6}{group:9} {attack:24} {z.mean():+.2f} +- "
+                f"{z.std(ddof=1):.2f}, above 1.96: {(z > 1.96).mean():.2f}"
             )
 
 
 def trace(n: int) -> None:
     for row in exposures(planted_models("trace", n), slice(0, n), "true"):
         print(
-            f"{row.group:9} {row.attack:24} {row.value:+.4f} +- {row.standard_error:.4f}"
+            f"{row.group:9} {row.attack:24} {row.value:+.4f} +- "
+            f"{row.standard_error:.4f}"
         )
 
 

@@ -429,7 +429,8 @@ def permutations(words: Sequence[str]) -> None:
                 zip(("exposure", "cross product"), shares, strict=True)
             )
             print(
-                f"  {attack:<24} exposure {shares[0]:.1%}  cross product {shares[1]:.1%}"
+                f"  {attack:<24} exposure {shares[0]:.1%}  "
+                f"cross product {shares[1]:.1%}"
             )
     write_results("permutations", results)
 

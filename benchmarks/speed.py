@@ -211,11 +211,11 @@ def audit_since(old: str, repeats: str = "15") -> None:
 
         git worktree add --detach OLD COMMIT
 
-    A release of 6 settings, 50 seeds and 2 groups with every attack of a sweep (of every
-    run, and of all models) is audited by both, in turn, each in a process of its own
-    that has audited once before. Printed are the best and the median time of each, the
-    median of the ratios, which is what a shared machine allows to compare, and where
-    today's goes.
+    A release of 6 settings, 50 seeds and 2 groups with every attack of a sweep (of
+    every run, and of all models) is audited by both, in turn, each in a process of its
+    own that has audited once before. Printed are the best and the median time of each,
+    the median of the ratios, which is what a shared machine allows to compare, and
+    where today's goes.
     """
     tree = full_release()
     path = RESULTS / "audit_time.release.json"

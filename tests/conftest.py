@@ -72,7 +72,7 @@ def make_plain_release() -> dict[str, Any]:
     training = {"mechanism": "none", "split_kind": "random"}
     tree = {
         "format": "pcer-release",
-        "version": 1,
+        "version": 4,
         "subject": subject,
         "training": training,
     }

@@ -134,7 +134,7 @@ def with_attacks(release: Release) -> Release:
 
 def with_models(release: Release, names: list[str]) -> Release:
     """The same runs and attack results under the name of each model."""
-    tree = release.to_tree() | {"version": 2}
+    tree = release.to_tree()
     for rows in ("runs", "pooled_exposure"):
         tree[rows] = [
             {**row, "model": name} for name in names for row in tree.get(rows, [])

@@ -28,7 +28,7 @@ from pcer.report.formats.markdown import markdown_text
 from tests.pages import ROOT, SAMPLES, Html, renamed
 from tests.worlds.releases import World, simulate
 
-FILES = [*SAMPLES, ROOT / "tests/releases/version-2.release.json"]
+FILES = [*SAMPLES, ROOT / "tests/releases/forest.release.json"]
 N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
 # Most of them run in `make test-more`.
 QUICK = pcer.Plan(resamples=20, null_draws=1)
@@ -352,7 +352,7 @@ def any_release(
             run | {"model": model, "split": f"{model} {run['split']}"}
             for run in tree["runs"]
         ]
-    tree |= {"version": 3, "runs": runs, "provenance": {"data_digest": data_digest}}
+    tree |= {"version": 4, "runs": runs, "provenance": {"data_digest": data_digest}}
     about = {
         "attribute": pick(rng, "sex", "age", "origin"),
         "n_missing_group": pick(rng, 0, 17),

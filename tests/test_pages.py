@@ -459,10 +459,9 @@ def test_the_table_of_attacks_is_that_of_the_shipped_study():
         for number, group in enumerate(release.subject.groups):
             cells = ["" if number else "no-DP" if epsilon is None else f"{epsilon:g}"]
             for found in (setting.groups[group] for setting in settings):
-                attack = (
-                    f"{found.exposure.value:+.4f} ± {found.exposure.standard_error:.4f}"
-                )
-                cells.append(attack.replace("0.", ".") + " *" * found.detected)
+                exposure = found.exposure
+                cell = f"{exposure.value:+.4f} ± {exposure.standard_error:.4f}"
+                cells.append(cell.replace("0.", ".") + " *" * found.detected)
             assert f"| {' | '.join(cells)} |".replace("|  |", "| |") in page
 
 

@@ -322,7 +322,7 @@ def require_format(
     elif stated > version:
         fault = f"{has} reads up to version {version}; upgrade pcer"
     elif stated < version and if_older is not None:
-        fault = f"{has} checks version {version}; {if_older}"
+        fault = f"{has} reads version {version}; {if_older}"
     if fault:
         raise InputError(f"{file}{fault}.", field="version")
 

@@ -59,9 +59,7 @@ def of_rates(
 
 def changed(release: Release, **fields: object) -> Release:
     """A release with other fields, as version 3."""
-    return parse_release(
-        {**json.loads(release.to_json()), "version": 3, **fields}, file="changed"
-    )
+    return parse_release({**json.loads(release.to_json()), **fields}, file="changed")
 
 
 def attacked(

@@ -104,7 +104,7 @@ PLAN_FILES = [
     ("[policy]\nlargest_exposure = 0.02", "field policy.largest_exposure"),
 ]
 PUBLIC = f"{LOANS} {run_file(disclosure={'public_data': True})}"
-READABLE = ("counts", "rates", "by-hand", "version-2")
+READABLE = ("counts", "rates", "by-hand", "forest")
 BAD = [
     p for p in SAMPLES.glob("*.release.json") if p.name.split(".")[0] not in READABLE
 ]
@@ -129,7 +129,7 @@ REFUSED = [
     ),
     (
         f"verify {SAMPLES}/by-hand.version-1.audit.json {SAMPLES}/by-hand.release.json",
-        "by-hand.version-1.audit.json has version 1…checks version 3; audit the "
+        "by-hand.version-1.audit.json has version 1…reads version 4; audit the "
         "release again",
     ),
     ("verify x.audit.json", "x.audit.json needs the release that it audited"),

@@ -46,7 +46,7 @@ def tree(groups=("men", "women"), **changes) -> dict:
                 rows.append({**key, "group": name, "attack": attack, **numbers})
     return {
         "format": "pcer-release",
-        "version": 3,
+        "version": 4,
         "subject": {
             "dataset": "d",
             "attribute": "sex",

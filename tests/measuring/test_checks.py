@@ -82,7 +82,7 @@ def findings(of: Drawn | Release | Tree) -> list[DeclarationFinding]:
 
 def declaring(release: Release, **training: object) -> Release:
     """The same release with more said about its training."""
-    data = json.loads(release.to_json()) | {"version": 2}
+    data = json.loads(release.to_json())
     return parse_release(
         data | {"training": data["training"] | training}, file="declaring"
     )
@@ -141,7 +141,7 @@ def some_without_group() -> Release:
 
 
 def sizes_alone(stratified_by: str | None) -> Tree:
-    tree = json.loads((RELEASES / "rates.release.json").read_text()) | {"version": 2}
+    tree = json.loads((RELEASES / "rates.release.json").read_text())
     tree["training"] |= {"split_kind": "random", "stratified_by": stratified_by}
     for tables in (run["groups"] for run in tree["runs"]):
         for name, n, m in zip(tables, (7000, 700), (3000, 500), strict=True):
@@ -168,10 +168,10 @@ def one_accuracy_hidden() -> Tree:
 
 
 def placebos(**fields: float) -> Release:
-    release = read_release(RELEASES / "version-2.release.json")
+    release = read_release(RELEASES / "forest.release.json")
     row = next(row for row in release.placebo if row.attack == "lira_advantage")
     rows = [*release.placebo[:1], row.model_copy(update=fields)]
-    return release.model_copy(update={"version": 3, "placebo": rows})
+    return release.model_copy(update={"placebo": rows})
 
 
 def again(once: Drawn, n: int, **fields: object) -> Drawn:

@@ -30,7 +30,7 @@ from tests.strategies import holder_of, places, put, releases
 ROOT = SAMPLES.parents[1]
 BAD_FILES = {
     None: "not-json truncated nan key-twice utf-16",
-    "version": "future",
+    "version": "future version-1 version-2 version-3",
     "runs[0].groups.b.test.fn": "negative-count fractional-count forty-digits",
     "runs[1].groups": "group-missing",
     "runs[0].groups.b.test": "empty-group",
@@ -81,7 +81,6 @@ def full_release(form: str = "counts") -> dict[str, Any]:
     """A release that has every field of the format; no two places share an object."""
     tree = example(SCHEMA, form)
     groups = ["one", "two"]
-    tree["version"] = 3
     tree["subject"]["groups"] = groups
     (tables,) = tree["runs"][0]["groups"].values()
     tree["runs"][0]["groups"] = dict.fromkeys(groups, tables)
@@ -120,14 +119,22 @@ def test_bad_files_get_one_sentence_about_the_field(field):
         assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    ("name", "version"), [("counts", 1), ("rates", 1), ("version-2", 2)]
-)
-def test_files_of_older_versions_stay_readable(name, version):
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_files_of_versions_before_the_first_that_is_kept_are_written_again(version):
+    with pytest.raises(InputError) as caught:
+        read_release(SAMPLES / f"version-{version}.release.json")
+    assert str(caught.value).endswith(
+        f"version-{version}.release.json has version {version} of pcer-release, and "
+        "this pcer reads version 4; write it again with this version."
+    )
+
+
+@pytest.mark.parametrize("name", ["counts", "rates", "forest"])
+def test_files_of_this_version_stay_readable(name):
     path = SAMPLES / f"{name}.release.json"
     release = read_release(path)
-    assert release.version == version
-    assert version == 1 or release.to_json() == path.read_text()
+    assert release.version == 4
+    assert name != "forest" or release.to_json() == path.read_text()
     assert pcer.audit(release).release_sha256 == release.sha256
 
 
@@ -244,7 +251,7 @@ def row(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_what_does_not_fit_is_named(plain_release, place, value, field):
-    error = refused(put({**plain_release, "version": 3}, place, value))
+    error = refused(put(plain_release, place, value))
     assert error is not None
     assert error.field == field
 
@@ -344,13 +351,12 @@ def test_errors_name_what_is_missing_or_unknown(form):
 
 def test_tables_may_be_left_out_only_where_an_attack_is_given():
     attacked = {"exposure": {"one": {"value": 0.1}}}
-    for version, tables, field in (
-        (3, attacked, None),
-        (3, {}, "runs[0].groups.g0.train"),
-        (3, {**attacked, "train": CELLS}, None),
-        (2, attacked, "runs[0].groups.g0.train"),
+    for tables, field in (
+        (attacked, None),
+        ({}, "runs[0].groups.g0.train"),
+        ({**attacked, "train": CELLS}, None),
     ):
-        tree = release_of() | {"version": version}
+        tree = release_of()
         tree["runs"][0]["groups"]["g0"] = tables
         if field is not None:
             assert refused(tree).field == field
@@ -394,7 +400,7 @@ def release_of(
     about = {"dataset": "d", "attribute": "a", "groups": names, "outcome": "harm"}
     tree = {
         "format": "pcer-release",
-        "version": 2,
+        "version": 4,
         "training": {"split_kind": "random"},
     }
     return {**tree, "subject": {**about, "notes": more.get("notes", [])}, "runs": runs}

@@ -79,7 +79,7 @@ def test_where_nothing_is_remembered_sentences_say_so(forgotten, section, senten
 def with_receipts(remembered) -> Background:
     """COMPAS alone, with planted made-up groups and receipts."""
     release = remembered.release("compas", "race")
-    tree = release.model_dump() | {"version": 2}
+    tree = release.model_dump()
     names = tree["subject"]["groups"]
     epsilons = dict.fromkeys(run["epsilon"] for run in tree["runs"])
     tree["placebo"] = [
@@ -96,7 +96,7 @@ def with_receipts(remembered) -> Background:
 
 
 def planted_placebo(epsilon, attack, names):
-    counts = {"n_draws": 200, "n_shown": 3, "n_double": 0}
+    counts = {"n_draws": 200, "n_ratio": 3, "n_double": 0}
     return {"epsilon": epsilon, "attack": attack, "groups": names, **counts}
 
 

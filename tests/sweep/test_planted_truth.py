@@ -64,13 +64,13 @@ EPSILON = 0.1
 BEYOND_CHANCE = 4.0
 ALLOWED = math.expm1(EPSILON) / (math.exp(EPSILON) + 1)
 """Most that the true and false positive rates of any test can differ at that epsilon,
-but for delta; every cost here is such a difference, or half of one."""
+but for delta; every exposure here is such a difference, or half of one."""
 
 
-@pytest.mark.parametrize("exposure", ["overfitting_gap", *ATTACKS])
-def test_the_shuffled_group_is_the_more_exposed_and_noise_hides_both(release, exposure):
+@pytest.mark.parametrize("attack", ["overfitting_gap", *ATTACKS])
+def test_the_shuffled_group_is_the_more_exposed_and_noise_hides_both(release, attack):
     """Both are remembered without privacy, the shuffled more; with it as promised."""
-    found = audited(release, exposure)
+    found = audited(release, attack)
     open_ = found[None]
     private = found[EPSILON]
     assert open_["shuffled"].exposure.value > open_["kept"].exposure.value

@@ -43,7 +43,7 @@ def honest(rng: np.random.Generator, *, strata: str = "label") -> Tree:
         n_seeds=N_SPLITS,
         budgets=(EPSILON, None),
     )
-    tree = json.loads(simulate(world, rng).to_json()) | {"version": 2}
+    tree = json.loads(simulate(world, rng).to_json())
     if strata == "both":
         _cut_alike(tree, world, rng)
     tree["subject"] |= {"n_records": sum(sizes), "n_missing_group": 0}
@@ -272,7 +272,7 @@ EDITS: list[Edit] = [
         for factor in (0.01, -1)
     ),
     ("placebo", "", P_VALUES, 1000),
-    ("placebo", "", ("n_shown", "n_ratio", "n_double", "n_exposure"), 100),
+    ("placebo", "", ("n_ratio", "n_double", "n_exposure"), 100),
     *((part, "", (), None) for part in ("placebo", "bounds")),
     *(
         ("bounds", "", ("mean", "nominal", "allowed_advantage"), factor)

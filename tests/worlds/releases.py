@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer.metrics import Counts, accuracy, positive_rate
-from pcer.release.file import Release, parse_release
+from pcer.release.file import VERSION, Release, parse_release
 from pcer.release.panel import Panel
 
 TRAIN_SHARE = 0.7
@@ -49,21 +49,20 @@ def simulate(world: World, rng: np.random.Generator) -> Release:
                 correct = world.reseed(world, trained, correct, rng)
             runs.append(_run(world, budget, seed, trained, correct, rng))
     names = [f"g{g}" for g in range(len(world.sizes))]
-    return written(runs, names, version=1, outcome=world.outcome)
+    return written(runs, names, outcome=world.outcome)
 
 
 def written(
     runs: Sequence[object],
     groups: Sequence[str],
     *,
-    version: int = 2,
     outcome: str = "benefit",
     training: Mapping[str, object] | None = None,
     **fields: object,
 ) -> Release:
     """A release of these runs, by random splits unless something else is said."""
     subject = {"dataset": "simulated", "attribute": "group", "groups": [*groups]}
-    tree = {"format": "pcer-release", "version": version, "runs": [*runs], **fields}
+    tree = {"format": "pcer-release", "version": VERSION, "runs": [*runs], **fields}
     tree |= {"subject": {**subject, "outcome": outcome}}
     return parse_release(
         {**tree, "training": {"split_kind": "random", **(training or {})}}, file="x"

@@ -152,7 +152,6 @@ def released(
     return written(
         runs,
         names,
-        version=3,
         training={"stratified_by": "nothing"},
         pooled_exposure=[row | {"epsilon": None} for row in rows],
         provenance={"data_digest": digest},

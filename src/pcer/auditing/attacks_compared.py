@@ -19,7 +19,7 @@ from pcer.measuring.evidence import Evidence
 from pcer.measuring.plan import SHARPEST
 from pcer.measuring.tested import Tested
 from pcer.metrics import IntArray
-from pcer.release.attack_kinds import GAP, LIRA, AttackKind, attack_kind
+from pcer.release.attack_kinds import GAP, AttackKind, attack_kind
 from pcer.release.file import Release
 from pcer.statistics import SIGNIFICANCE, finite_or_none
 from pcer.wording import capital, listed, plural_ending, say
@@ -55,8 +55,6 @@ def choice_words(
     ]
     if left_out:
         sentences.append(say("choice", "left_out", records=listed(left_out)))
-    if tested.release.version < 3 and LIRA.name in tested.measured:
-        sentences.append(say("choice", "old_lira"))
     return " ".join(sentences)
 
 

@@ -30,7 +30,7 @@ from pcer.statistics import SIGNIFICANCE
 from pcer.wording import SettingName
 
 FORMAT: Final = "pcer-audit"
-VERSION: Final = 3
+VERSION: Final = 4
 SIGNIFICANT_DIGITS = 12  # so few that another machine's rounding does not show
 AUDIT_AGAIN: Final = "audit the release again"  # instead of reading an older file
 
@@ -389,7 +389,7 @@ class Audit(Result, ShownAudit):
     """
 
     format: Literal["pcer-audit"] = FORMAT
-    version: Literal[3] = VERSION
+    version: Literal[4] = VERSION
     release_sha256: str
     plan_sha256: str
     family: list[str]

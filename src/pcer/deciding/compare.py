@@ -162,7 +162,7 @@ class Changes(Result):
     """
 
     format: Literal["pcer-comparison"] = "pcer-comparison"
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     old: ComparedRelease
     new: ComparedRelease
     attribute: str

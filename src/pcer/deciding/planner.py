@@ -109,7 +109,7 @@ class Outlook(Result, ShownOutlook):
     """
 
     format: Literal["pcer-outlook"] = "pcer-outlook"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     release_sha256: str | None
     subject: str | None
     setting: str | None

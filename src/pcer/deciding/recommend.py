@@ -64,7 +64,7 @@ class Recommendation(Result):
     """
 
     format: Literal["pcer-recommendation"] = "pcer-recommendation"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     choice: ComparedSetting | None
     settings: list[SettingAnswer]
     nearest: ComparedSetting | None

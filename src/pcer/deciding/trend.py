@@ -36,7 +36,7 @@ class Trend(Result):
     """
 
     format: Literal["pcer-trend"] = "pcer-trend"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     attack: str
     change: Changes
     versions: list[Audit]

@@ -182,7 +182,7 @@ def _placebo_check(row: Placebo, plan: Plan) -> PlaceboCheck:
     check = PlaceboCheck(
         n_draws=row.n_draws,
         n_exposure=row.n_exposure,
-        n_ratio=row.n_shown if row.n_ratio is None else row.n_ratio,
+        n_ratio=row.n_ratio,
         n_double=row.n_double,
         n_any=row.n_any,
         exposure_p=row.exposure_p_value,

@@ -48,9 +48,8 @@ from pcer.release.records import (
 )
 
 FORMAT: Final = "pcer-release"
-# Versions 1 and 2 are read as they are: every field that a later version added is
-# optional.
-VERSION: Final = 3
+# The first that is kept: later versions read it, and give no field another meaning.
+VERSION: Final = 4
 Made = TypeVar("Made")
 # By list of rows about a setting, the fields that identify a row besides setting and
 # groups.
@@ -84,6 +83,7 @@ class Limits:
 
 
 LIMITS: Final = Limits()
+WRITE_AGAIN: Final = "write it again with this version"  # instead of reading older ones
 
 
 class Release(Shown):
@@ -94,7 +94,7 @@ class Release(Shown):
     """
 
     format: Literal["pcer-release"] = FORMAT
-    version: Literal[1, 2, 3] = VERSION
+    version: Literal[4] = VERSION
     subject: Subject
     training: Training = Field(default_factory=Training)
     runs: Annotated[list[Run], Field(min_length=1)]
@@ -262,7 +262,9 @@ def read_release(
 
 def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
     """Check plain objects against the format; errors call them ``file``."""
-    files.require_format(data, file=file, name=FORMAT, version=VERSION)
+    files.require_format(
+        data, file=file, name=FORMAT, version=VERSION, if_older=WRITE_AGAIN
+    )
     if limits is not None:
         # Before records, or errors about them, take far more memory.
         n_groups = len(_part(_part(data, "subject", dict), "groups", list))
@@ -346,8 +348,7 @@ def _check_runs(release: Release) -> None:
             _check_is_there(path, name, run, release.subject.groups)
             tables = run.groups[name]
             is_attacked = (run.model, run.epsilon, name) in attacked
-            has_exposure = is_attacked or bool(tables.exposure)
-            may_be_bare = has_exposure and release.version > 2
+            may_be_bare = is_attacked or bool(tables.exposure)
             _check_table(f"{path}.{name}.train", tables.train, may_be_bare)
             _check_table(f"{path}.{name}.test", tables.test, may_be_bare)
 

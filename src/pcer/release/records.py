@@ -66,7 +66,7 @@ class Confusion(Record):
 class TrainRates(Record):
     """Rates-only form of the training split. Without ``n`` nothing can be detected.
 
-    Without ``accuracy`` the table holds the number of people only (version 2).
+    Without ``accuracy`` the table holds the number of people only.
     """
 
     accuracy: Rate | None = None
@@ -111,8 +111,7 @@ TestTable = Annotated[
 class GroupTables(Record):
     """One group of one model: both splits, and what attacks found.
 
-    Where an attack's exposure is given, what the splits hold may be left out (version
-    3).
+    Where an attack's exposure is given, what the splits hold may be left out.
     """
 
     train: TrainTable = Field(default_factory=TrainRates)
@@ -174,7 +173,6 @@ class Placebo(Record):
     attack: Name
     groups: Annotated[list[Name], Field(min_length=2, max_length=2)]
     n_draws: Count
-    n_shown: Count | None = None  # what versions before 3 call n_ratio
     n_double: Count  # draws with an alarm of a double disadvantage
     p_value: Rate | None = None
     p_value_within_labels: Rate | None = None
