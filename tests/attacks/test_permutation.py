@@ -10,7 +10,7 @@ from tests import reference_attacks as slow
 
 
 def records(seed, *, n=6, size=3):
-    """Exposures (setting, cost, record), benefits and groups of few records."""
+    """Exposures (setting, attack, record), benefits and groups of few records."""
     rng = np.random.default_rng(seed)
     exposure = np.round(rng.normal(size=(2, 2, n)), 1)
     return (
@@ -21,7 +21,7 @@ def records(seed, *, n=6, size=3):
 
 
 def enumerated(exposure, benefit, group):
-    """(division, setting and cost, statistic) distances; the real division first."""
+    """(division, setting and attack, statistic) distances; the real division first."""
     real = tuple(np.flatnonzero(group == 0))
     divisions = itertools.combinations(range(len(group)), len(real))
     distances = []

@@ -252,7 +252,7 @@ def judge(
         exposure_differences=_differences(
             tested,
             evidence.exposure,
-            largest=max(1.0, _main_settings(tested)[0].attack.scale.largest),
+            largest=max(1.0, _main_settings(tested)[0].attack_kind.scale.largest),
             n_attacks=len(tested.attacks),
             level_of_tests=SIGNIFICANCE * EXPOSURE_SHARE,
         ),
@@ -405,7 +405,7 @@ def _exposures(tested: Tested, evidence: Evidence) -> Amounts:
         tested,
         np.stack(values),
         np.stack(errors),
-        largest=settings[0].attack.scale.largest,
+        largest=settings[0].attack_kind.scale.largest,
         limits=(np.stack(alone), np.stack(together)),
         smallest=detectable(
             np.sqrt(np.stack(null_variances)),
