@@ -1,7 +1,9 @@
 """What users read: no phrase that readers stumbled over, and no more than they can hold."""
 
 import ast
+import json
 import re
+import tokenize
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -53,6 +55,42 @@ def test_old_phrases_stay_out(path):
     if any(name in path.stem for name in PAPERS_OWN):
         found -= {"privacy cost", "privacy costs"}
     assert found == set()
+
+
+OLD_NAMES = re.compile(
+    r"(?:^|_)(?:costs?|prox(?:y|ies)|resolved)(?:_|$)", re.IGNORECASE
+)
+"""An attack is an ``attack``, what it finds ``exposure``, and that is ``detected``."""
+PAPERS_NAMES = {"privacy_cost"}
+WHERE_COSTS_ARE_SPENT = "train"
+"""The room in which a step of training costs privacy."""
+
+
+def test_names_in_python_are_the_words_that_people_read():
+    found = set()
+    for path in (ROOT / "src" / "pcer").rglob("*.py"):
+        if WHERE_COSTS_ARE_SPENT in path.parts:
+            continue
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                if token.type == tokenize.NAME and OLD_NAMES.search(token.string):
+                    found.add(token.string)
+    assert found - PAPERS_NAMES == set()
+
+
+def test_names_in_files_are_the_words_that_people_read():
+    for path in (ROOT / "docs" / "schemas").glob("*.json"):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        records = [schema, *schema.get("$defs", {}).values()]
+        names = {name for record in records for name in record.get("properties", ())}
+        assert not [name for name in names if OLD_NAMES.search(name)], path.name
+        # Only a floor of Algorithm 1 names privacy budgets.
+        has_budgets = [
+            name
+            for name, record in schema.get("$defs", {}).items()
+            if "budgets" in record.get("properties", ())
+        ]
+        assert set(has_budgets) <= {"EquitableBudget"}
 
 
 def test_pages_are_few_and_short():

@@ -263,7 +263,7 @@ def test_an_attack_that_too_few_splits_allow_is_called_missing():
     assert missing["lira_advantage"] == "it needs at least 8 splits, and there are 2"
 
 
-def test_no_coin_and_costs_from_elsewhere():
+def test_no_coin_and_attacks_from_elsewhere():
     scores = sweep(np.random.default_rng(1), n_models=9)
     found = release_of(scores, no_coin="people move", without={"auc_advantage"})
     assert found.not_computed == {"placebo": "people move"}
@@ -273,7 +273,7 @@ def test_no_coin_and_costs_from_elsewhere():
     assert steps == ["checking with made-up groups"]
 
 
-def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
+def test_the_account_and_the_noise_are_of_the_attack_that_was_chosen():
     release = release_of(remembered(), no_coin="slow")
     for attack, words in (
         ("paired_gap", "points of accuracy"),

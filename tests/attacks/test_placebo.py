@@ -247,7 +247,7 @@ def test_counts_against_a_loop(threshold):
 @pytest.mark.parametrize(
     ("missing", "n_models"), [(0.0, 10), (0.2, 10), (0.1, 2), (0.0, 4)]
 )
-def test_paired_costs_are_those_of_each_division(missing, n_models):
+def test_paired_exposures_are_those_of_each_division(missing, n_models):
     rng = np.random.default_rng(3)
     scores = with_luck(rng, n_records=400, n_models=n_models, missing=missing)
     exact, found = exact_and_quick(scores, drawn(scores, 6))
@@ -279,7 +279,7 @@ def test_everybody_as_one_group_is_exact():
         assert np.isnan(found.standard_error[3])  # one record alone
 
 
-def test_ranked_costs_are_right_to_first_order():
+def test_ranked_exposures_are_right_to_first_order():
     """Values far below an error off, errors right on average; differences likewise."""
     scores = with_luck(np.random.default_rng(5), n_records=900)
     exact, found = exact_and_quick(scores, drawn(scores, 12))

@@ -113,7 +113,7 @@ def test_a_model_without_both_sides_is_left_out():
 
 @pytest.mark.parametrize("n_models", [2, 3, 4, 5, 8])
 @given(seed=st.integers(0, 10_000))
-def test_paired_costs_against_a_loop(n_models, seed):
+def test_paired_exposures_against_a_loop(n_models, seed):
     rng = np.random.default_rng(seed)
     member = rng.random((n_models, 20)) < 0.6
     member[0, :3] = [True, False, True]
@@ -128,7 +128,7 @@ def test_paired_costs_against_a_loop(n_models, seed):
     assert (found.n_excluded, found.n_records) == (excluded, 20 - excluded)
 
 
-def test_paired_costs_of_nobody_of_one_and_of_all():
+def test_paired_exposures_of_nobody_of_one_and_of_all():
     """Records never in or out are counted, not guessed; certainty has an error."""
     found = paired_exposure(
         np.ones((2, 3)), np.array([[True, True, False], [True, False, False]])

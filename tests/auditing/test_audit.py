@@ -141,7 +141,7 @@ def with_exposures(release: Release, exposures: tuple[float, float]) -> Release:
 
 
 @pytest.mark.parametrize("exposures", [(0.01, 0.04), (-0.01, -0.02)])
-def test_a_cost_that_is_one_number_for_all_seeds_has_no_spread_over_them(
+def test_an_attack_that_is_one_number_for_all_seeds_has_no_spread_over_them(
     strong, plain, exposures
 ):
     audit = planned(with_exposures(strong, exposures), attack="paired_gap")
@@ -232,7 +232,7 @@ def test_sign_limit_where_the_group_of_lower_ratio_has_the_higher_rate():
     assert disparity(0.98 * limit) > 0 > disparity(1.02 * limit)
 
 
-def test_floor_above_every_cost_repeats_demographic_parity():
+def test_floor_above_every_exposure_repeats_demographic_parity():
     said = {
         "right": (0.9, 0.8),
         "n_seeds": 5,
@@ -284,7 +284,7 @@ def test_rates_without_sizes_are_insufficient():
     assert pair.outcomes.answer == "not_given"
 
 
-def test_rates_with_sizes_can_be_resolved_and_a_double_disadvantage_needs_no_floor():
+def test_rates_with_sizes_can_be_detected_and_a_double_disadvantage_needs_no_floor():
     small, large = (pcer.audit(paper(n), QUICK) for n in (10_000, 3_000_000))
     assert small.verdict is pcer.Verdict.NONE_DETECTED
     assert large.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
@@ -342,7 +342,7 @@ def test_many_groups_are_compared_with_the_largest():
         ("paired_gap", 1, 0.0),
     ],
 )
-def test_other_costs_come_with_the_release(strong, attack, n, people):
+def test_other_attacks_come_with_the_release(strong, attack, n, people):
     setting = planned(with_exposures(strong, (0.02, 0.04)), attack=attack).settings[0]
     group = setting.groups["g1"]
     rates = [one.positive_rate.mean for one in setting.groups.values()]

@@ -286,7 +286,7 @@ def test_outcomes_are_a_family_of_their_own(alike):
     assert f"(p = {together.family_p_outcomes:.3f})" in pair.outcomes.downgraded
 
 
-def test_costs_beside_the_main_one_are_judged_together_as_well(weak, alike):
+def test_attacks_beside_the_main_one_are_judged_together_as_well(weak, alike):
     """An attack that finds nobody is measured as well, and is the sharper one."""
     releases = family(
         *(attacked(one, "auc_advantage", (0, 0), 0.01) for one in (weak, alike))
@@ -367,7 +367,7 @@ def test_settings_are_models_and_budgets(unequal):
     assert one.p_value_alone == other.p_value_alone
 
 
-def test_the_sharpest_cost_is_the_default(unequal):
+def test_the_sharpest_attack_is_the_default(unequal):
     audit = pcer.audit(unequal, QUICK)
     assert audit.attack == "overfitting_gap"
     assert "splits enough for RMIA" in audit.choice
@@ -434,7 +434,7 @@ def test_clumps_of_records_widen_every_error(unequal):
     assert errors[1] == pytest.approx(2 * errors[0], rel=0.01)
 
 
-def test_benefits_that_are_not_given_leave_the_costs(unequal):
+def test_benefits_that_are_not_given_leave_the_exposures(unequal):
     tree = json.loads(unequal.to_json())
     for run in tree["runs"]:
         for tables in run["groups"].values():
@@ -497,7 +497,7 @@ def with_receipts(release: Release, means: tuple[float, float] = (3.0, 4.0)) -> 
     return changed(release, runs=at_five, bounds=rows)
 
 
-def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(unequal):
+def test_what_training_spent_is_an_attack_like_any_other_and_never_the_default(unequal):
     release = with_receipts(unequal)
     audit = pcer.audit(release, QUICK)
     assert audit.attack == "overfitting_gap"
@@ -512,7 +512,7 @@ def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(uneq
     )
 
 
-def test_a_cost_with_a_floor_of_its_own_has_one_floor_in_a_row(unequal):
+def test_an_attack_with_a_floor_of_its_own_has_one_floor_in_a_row(unequal):
     release = with_receipts(unequal, means=(0.002, 0.004))
     (setting,) = pcer.audit(release, QUICK, attack="spent_epsilon").settings
     first, second = (group.benefit.mean for group in setting.groups.values())

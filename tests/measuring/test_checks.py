@@ -420,7 +420,7 @@ def test_invented_settings_dilute_nothing_unseen():
 @pytest.mark.parametrize(
     ("field", "value"), [("standard_error", 1e300), ("value", -1e300)]
 )
-def test_costs_that_no_computer_can_square_are_refused(field, value):
+def test_exposures_that_no_computer_can_square_are_refused(field, value):
     tree = honest(rng(1))
     tree["pooled_exposure"][0][field] = value
     with pytest.raises(pcer.InputError):

@@ -69,7 +69,7 @@ def measured(
 @pytest.mark.parametrize(
     ("separation", "expected"), [(0.0, 5e-4), (0.5, 5.5e-4), (1.0, 6e-4)]
 )
-def test_each_question_about_a_cost_over_all_models_has_its_own_error(
+def test_each_question_about_an_attack_over_all_models_has_its_own_error(
     separation, expected
 ):
     """Is anything remembered: records alone. One group's interval: the widest.

@@ -117,7 +117,7 @@ def test_counts_of_a_quadrillion_are_no_trouble():
 # Nothing varies
 
 
-def test_where_nothing_can_vary_nothing_is_resolved_but_a_limit_holds():
+def test_where_nothing_can_vary_nothing_is_detected_but_a_limit_holds():
     """A constant answer hides by label: 60 right and 40 wrong, 70 % trained.
 
     In test 18/.6 = 30, in training 28/.4 = 70. Without a test part anything can hide.

@@ -97,7 +97,7 @@ def test_cross_variance_is_gradient_through_covariance(first, second):
     assert ours(unknown, second) == pytest.approx([worst], rel=1e-9, abs=1e-9)
 
 
-def test_spreads_pooled_costs_and_limits_by_hand():
+def test_spreads_pooled_exposures_and_limits_by_hand():
     closed = array(1.0)
     people = array(0.5)
     for xs, expected in (([7.0], 1.0), ([0.0, 0.0], 1.0), ([0.0, 4.0], 4.5)):
@@ -177,7 +177,7 @@ CORNERS = {
 @pytest.mark.parametrize(
     ("population", "size", "n_splits"), CORNERS.values(), ids=CORNERS
 )
-def test_intervals_of_costs_cover(population, size, n_splits, rng):
+def test_intervals_of_exposures_cover(population, size, n_splits, rng):
     """93 % of 95 % intervals hold the cost: 4,000 releases, 4 deviations."""
     people = worlds.draw_people(population, [size], 4_000, rng)
     tables = worlds.draw_tables(population, people, n_splits=n_splits, rng=rng)

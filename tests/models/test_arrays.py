@@ -345,7 +345,7 @@ def test_answers_alone_give_the_paired_gap(few_permutations):
     ).settings
 
 
-def test_costs_follow_the_threshold_that_the_counts_have(few_permutations):
+def test_exposures_follow_the_threshold_that_the_counts_have(few_permutations):
     table = sweep()
     found = swept(table, threshold=0.8)
     wide = table.sort_values(["seed", "id"])

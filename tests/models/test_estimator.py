@@ -62,7 +62,7 @@ THRESHOLD = FixedThresholdClassifier(
 
 
 @pytest.mark.parametrize("estimator", [GaussianNB(), THRESHOLD])
-def test_counts_and_costs_are_those_of_a_loop(estimator):
+def test_counts_and_exposures_are_those_of_a_loop(estimator):
     found = release(estimator, n_splits=9)
     logits, answers, member = by_hand(estimator, world(), 9)
     for run, answer, inside in zip(found.runs, answers, member, strict=True):
@@ -118,13 +118,13 @@ def test_three_lines_from_a_pipeline_to_a_planted_memorisation():
     assert found.pairs[0].exposure.group == "f"
 
 
-def proxies(made):
+def attacks_of(made):
     return {row.attack for row in made.pooled_exposure}
 
 
 def test_without_probabilities_there_are_paired_gaps_alone():
     found = release(LookupTable(probabilities=False), n_splits=9)
-    assert proxies(found) == {"paired_gap"}
+    assert attacks_of(found) == {"paired_gap"}
     for row in found.pooled_exposure:
         share = Y[
             row.group == SEX
@@ -133,7 +133,7 @@ def test_without_probabilities_there_are_paired_gaps_alone():
     assert "predict_proba" in found.not_computed["lira_advantage"]
     assert found.runs[0].groups["f"].exposure == {}
     for model in (SVC(), LinearSVC()):
-        assert proxies(release(model, n_splits=2)) == {"paired_gap"}
+        assert attacks_of(release(model, n_splits=2)) == {"paired_gap"}
     for n_splits in (1, 3):  # the release says which attacks need more
         found = release(GaussianNB(), n_splits=n_splits)
         assert str(n_splits) in found.not_computed["lira_advantage"]
@@ -200,7 +200,7 @@ def test_features_of_every_kind():
     assert release(listed, (X.tolist(), Y, SEX)).runs == plain.runs
     for kind in (sp.csr_matrix, sp.coo_matrix, sp.csr_array):
         found = release(LogisticRegression(), (kind(X), Y, SEX), n_splits=2)
-        assert "paired_confidence" in proxies(found)
+        assert "paired_confidence" in attacks_of(found)
 
 
 def skorch_net():
@@ -234,7 +234,7 @@ OTHERS = {
 def test_other_packages_work_unchanged(package):
     data = (X.astype(np.float32), Y.astype(np.int64), SEX)
     found = release(OTHERS[package](), data, n_splits=2)
-    assert "paired_confidence" in proxies(found)
+    assert "paired_confidence" in attacks_of(found)
     pytest.importorskip("torch").manual_seed(1)  # nothing follows from it
     assert release(OTHERS[package](), data, n_splits=2).to_json() == found.to_json()
     assert (

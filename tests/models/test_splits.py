@@ -77,7 +77,7 @@ def test_the_splits_are_the_splitters_own():
     assert "Up to 180 records are in neither part" in " ".join(found.subject.notes)
 
 
-def test_one_set_of_folds_has_paired_costs_but_no_shadow_models():
+def test_one_set_of_folds_has_paired_exposures_but_no_shadow_models():
     found = release(GaussianNB(), cv=folds.KFold(9, shuffle=True), public_data=True)
     assert "paired_confidence" in {row.attack for row in found.pooled_exposure}
     assert "enough others held out" in found.not_computed["lira_advantage"]

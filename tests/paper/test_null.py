@@ -48,7 +48,7 @@ def test_what_is_counted_is_what_whole_audits_say():
 @pytest.mark.parametrize(
     ("exposure", "n_splits", "n", "least"), [(0.03, 1, 200, 0.8), (0.005, 50, 20, 0.7)]
 )
-def test_a_memorising_group_is_resolved_as_by_the_exact_test(
+def test_a_memorising_group_is_detected_as_by_the_exact_test(
     exposure, n_splits, n, least
 ):
     rng = np.random.default_rng(22)

@@ -108,7 +108,7 @@ def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_to
     assert pair.pcer_disparity.ci is not None
 
 
-def test_neither_the_audits_cost_nor_the_order_of_groups_changes_a_count(
+def test_neither_the_audits_attack_nor_the_order_of_groups_changes_a_count(
     exposed, unexposed, audited
 ):
     assert agreement(pcer.audit(unexposed, QUICK)) == []

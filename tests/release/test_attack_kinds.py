@@ -33,7 +33,7 @@ def audited(name: str, *, error: float = 0.001, **plan: str) -> pcer.Audit:
     return pcer.audit(parse_release(tree, file="made"), quick)
 
 
-def test_a_row_is_all_that_a_cost_needs():
+def test_a_row_is_all_that_an_attack_needs():
     rows = [
         one
         for one in vars(attack_kinds).values()
@@ -45,7 +45,7 @@ def test_a_row_is_all_that_a_cost_needs():
     assert all((one.least_models > 1) == (one.basis is Basis.MODELS) for one in rows)
 
 
-def test_what_the_docs_say_of_a_cost_is_what_its_row_says():
+def test_what_the_docs_say_of_an_attack_is_what_its_row_says():
     table = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
     lines = dict(
         re.findall(r"^\| `(\w+)`.*? \| (.*)$", table, re.MULTILINE)[::-1]
@@ -79,7 +79,7 @@ def test_a_name_means_nothing_by_its_ending():
     )
 
 
-def test_a_cost_that_is_not_there_says_what_it_needs():
+def test_an_attack_that_is_not_there_says_what_it_needs():
     with pytest.raises(
         PlanError, match="lira_advantage needs every record's score by at least 8"
     ):

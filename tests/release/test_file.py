@@ -179,7 +179,7 @@ def test_the_bytes_depend_on_nothing_but_the_content(plain_release):
 @pytest.mark.parametrize(
     "name", ["config", "epsilon", "groups", "exposure", "train", "n", "notes"]
 )
-def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
+def test_a_group_or_an_attack_may_be_named_like_a_field(plain_release, name):
     """The bytes are those of another name, but for the name."""
     row = {"epsilon": 1.0, "group": "Other", "attack": "an attack", "value": 0.1}
     for run in plain_release["runs"]:

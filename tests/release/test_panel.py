@@ -61,7 +61,7 @@ def test_arrays_by_hand_that_nobody_alters():
             array += 1
 
 
-def test_costs_that_a_release_carries(release):
+def test_attacks_that_a_release_carries(release):
     per_run = {
         name for run in release.runs for g in run.groups.values() for name in g.exposure
     }

@@ -52,7 +52,7 @@ def test_marks_of_figure1_are_the_audits_numbers():
     assert len({mark.shape for mark in panel.marks}) == len(charts.SERIES)
 
 
-def test_marks_of_costs_are_exposures_in_the_unit_of_their_tables():
+def test_marks_of_exposures_are_exposures_in_the_unit_of_their_tables():
     audit = mixed_audit()
     chart = chart_of(audit, "attacks")
     titles = [panel.title for panel in chart.panels]

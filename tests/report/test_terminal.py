@@ -199,7 +199,7 @@ def test_names_of_other_people_fit():
         assert "[red]a[/red]" in text.replace("\n", "")
 
 
-def test_the_paper_s_numbers_are_the_gap_s_whatever_the_cost():
+def test_the_paper_s_numbers_are_the_gap_s_whatever_the_attack():
     audit = pcer.audit(mixed_audit().sources[0], QUICK, attack="attack_advantage")
     plain = pcer.audit(audit.sources[0], QUICK, attack="overfitting_gap")
 

@@ -30,7 +30,7 @@ def on_one_line(paragraphs: list[str]) -> str:
     return " ".join("\n".join(paragraphs).split())
 
 
-def test_a_planted_truth_is_found_by_every_cost(remembered):
+def test_a_planted_truth_is_found_by_every_attack(remembered):
     for row in attack_rows(remembered):
         assert row.detected == (True, True)
         assert row.more_exposed == row.configuration.groups[1]
@@ -142,7 +142,7 @@ def test_found_stands_beside_allowed(with_receipts):
 
 
 @pytest.mark.parametrize("is_pooled", [False, True])
-def test_the_command_writes_the_pages_without_sharper_costs_or_their_errors(
+def test_the_command_writes_the_pages_without_sharper_attacks_or_their_errors(
     is_pooled, tmp_path, capsys
 ):
     tree = tree_of(COMPAS)

@@ -151,7 +151,7 @@ def stopped(kept, tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("attribute", ["sex", "age"])
-def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(
+def test_attacks_have_rows_over_all_models_and_made_up_groups_beside_them(
     finished, attribute
 ):
     """Each says how it varies with the benefit, and how made-up groups do."""
