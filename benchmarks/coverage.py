@@ -177,7 +177,7 @@ def _joined_counts(first: Counts, second: Counts) -> Counts:
 
 
 def covered(tables: Tables, truth: Sequence[float]) -> Shares:
-    """Shares of intervals and limits that hold the truth, of costs and differences."""
+    """Shares of intervals and limits that hold the truth."""
     one = measured(tables)
     n = len(tables.train.n)
     assert one.exposed is not None
@@ -208,7 +208,7 @@ def _share(holds: np.ndarray) -> float:
 
 
 def cell_coverage(n: int, rng: np.random.Generator) -> Results:
-    """Two groups of one size; the second is of another cost in half of the cells."""
+    """Two groups of one size; in half of the cells the second is exposed otherwise."""
     cells: list[Cell] = []
     for (kind, make), k, size, n_splits in product(
         KINDS.items(), range(len(EXPOSURES)), SIZES, SPLITS
@@ -233,8 +233,8 @@ def cell_coverage(n: int, rng: np.random.Generator) -> Results:
             )
         )
     print(
-        f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs "
-        "and models"
+        f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over "
+        "exposures and models"
     )
     print(f"{'people':>8}" + "".join(f"{f'{s} splits':>18}" for s in SPLITS))
     for size in SIZES:
@@ -337,7 +337,7 @@ def _audited(
 
 def placebo_groups(n: int, rng: np.random.Generator) -> Results:
     print(
-        f"\nalarms of placebo groups, {n} each: difference of costs / cross product / "
+        f"\nalarms of placebo groups, {n} each: exposures differ / cross product / "
         "double"
     )
     many = (1, 2, 5, 20, 50)
@@ -365,7 +365,7 @@ def placebo_groups(n: int, rng: np.random.Generator) -> Results:
             )
         text = "".join(f"{' / '.join(f'{a:.1%}' for a in one):>20}" for one in alarms)
         print(f"{name:<38}{sizes!s}\n{'':<38}{text}")
-    for k, name in enumerate(("difference of costs", "cross product", "double")):
+    for k, name in enumerate(("difference of exposures", "cross product", "double")):
         values = np.array([row["alarms"][k] for row in rows])
         print(f"{name:<24} mean {values.mean():.1%}, highest {values.max():.1%}")
     return {"placebo_groups": rows}
@@ -454,7 +454,7 @@ def planted(gap: float) -> Population:
 
 def power(n: int, rng: np.random.Generator) -> Results:
     print(
-        f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: resolved at "
+        f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: detected at "
         ".05 alone,"
     )
     print(
@@ -485,7 +485,7 @@ def counts(n: int = 4_000, seed: int = 1) -> None:
     that memorise as much as asked (``tests/worlds/people.py``). Prints, and writes as
     JSON:
 
-    * coverage: how many 95 % intervals of a cost hold the truth, how many one-sided
+    * coverage: how many 95 % intervals hold the truth, how many one-sided
       limits do, the same of the difference of two groups, and the first without the
       four people that errors add;
     * what audits print: the same from the audit file, and whether all of an audit's
@@ -611,7 +611,7 @@ def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list
 
 
 def coverage_of_exposure(rows: np.ndarray) -> dict[str, float]:
-    """Coverage of one cost; ``rows`` are (draw, group, what a row holds)."""
+    """Coverage of one attack; ``rows`` are (draw, group, what a row holds)."""
     value, error, alone, covariance, benefit, spread = np.moveaxis(rows, -1, 0)
     c = value.T
     r = benefit.T
@@ -640,12 +640,12 @@ def share_covered(value: np.ndarray, error: np.ndarray) -> float:
 
 
 def people(arguments: Sequence[str]) -> None:
-    """Do the intervals of pooled costs hold for people like these?
+    """Do the intervals of pooled exposures hold for people like these?
 
     Records are drawn anew each time.
 
     Every draw takes new records from a population, trains new models on random splits
-    of them and makes all pooled costs of both groups. The truth is the mean over all
+    of them and measures both groups by all attacks. The truth is the mean over all
     draws. Worlds:
 
         made up   scores of a record's own level, a model's mood and memory; some
@@ -816,7 +816,7 @@ def sweeps(arguments: Sequence[str]) -> None:
     splits, and over all k, the true one included, the paired differences of a record
     sum to 0, so that the rotated ones lean to the other side of a strong true effect:
     by 1/(seeds - 1) of it. So the chance value of a rotated cell is not 0 but
-    -effect/(seeds - 1), exactly so for the paired costs, and "of what rotation expects"
+    -effect/(seeds - 1), exactly so for paired ones, and "of what rotation expects"
     is the share of intervals that hold that. Beside each share stands the range in
     which it would lie in 99 % of cases if the cells were independent and the coverage
     exactly 95 %; a share outside is marked. Cells that depend on each other scatter

@@ -22,7 +22,7 @@ trees, votes of the 7 nearest, and a network whose hidden layer is drawn anew fo
 model. Groups are alike, or labels of group b are mostly chance, so that its people are
 remembered more.
 
-Printed, with errors over draws: LiRA's cost by number of models, and paired confidence;
+Printed, with errors over draws: LiRA by number of models, and paired confidence;
 a person's own AUC (the chance that a model with the person in scores the person higher
 than one without): its mean, spread and largest; what a fixed size changes; and the
 share of people found at a small rate of false alarms, with one threshold for all and

@@ -447,7 +447,7 @@ def run(tasks: list[Task], jobs: int) -> Iterator[dict[str, object]]:
 
 
 def mark_detected(cells: list[dict[str, object]]) -> None:
-    """What each set's audit would resolve: Holm over budgets and groups."""
+    """What each set's audit would detect: Holm over budgets and groups."""
     families: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for cell in cells:
         key = tuple(cell[name] for name in ("set", "kind", "draw", "attribute", "form"))
@@ -503,7 +503,7 @@ def table(
 HEAD = (
     f"{'form':<9}{'attribute':<11}{'group':<18}{'eps':<6}{'n':>5}{'mean':>9} {'+-':<7}"
     f"{'claimed':>8}{'spread':>8}{'ratio':>6}{'mean z':>8}"
-    f"{'covered':>9}{'>1.645':>8}{'resolved':>9}"
+    f"{'covered':>9}{'>1.645':>8}{'detected':>9}"
 )
 
 
@@ -517,12 +517,12 @@ def show(rows: list[dict], title: str) -> None:
             f"{row['mean_error']:<7.5f}{row['claimed']:>8.5f}{row['spread']:>8.5f}"
             f"{row['spread'] / row['claimed']:>6.2f}{row['mean_z']:>+8.2f}"
             f"{row['covered']:>9.1%}"
-            f"{row['above']:>8.1%}{row['resolved']:>9.1%}"
+            f"{row['above']:>8.1%}{row['detected']:>9.1%}"
         )
 
 
 TITLES = {
-    "true": "As trained (n: sets). Resolved: by the audit of that set alone.",
+    "true": "As trained (n: sets). Detected: by the audit of that set alone.",
     "rotated": (
         "Rotated within the set (n: sets x rotations): truth 0, leans against effects."
     ),
@@ -566,7 +566,7 @@ def forms(arguments: Sequence[str]) -> None:
     The seeds of one long sweep are cut into sets; every set is a sweep of its own. For
     each form, budget and group: the mean over sets of AUC - 1/2, the claimed error, the
     spread between sets (honest if it is the claimed error), and in how many sets the
-    audit would resolve it (one-sided, Holm over budgets and groups). Then the same
+    audit would detect it (one-sided, Holm over budgets and groups). Then the same
     where the truth is 0: ``rotated``, the split of seed s + k beside the model of seed
     s of the same set, which leans a little to the other side of a true effect; and
     ``fresh``, splits drawn anew that no model was trained on, which lean nowhere.
@@ -683,8 +683,8 @@ def planted(words: Sequence[str]) -> None:
     """Planted truth: what is found without privacy, and what epsilon 0.1 leaves.
 
     The data are those of ``tests/sweep/test_planted_truth.py``. "draws" counts, for
-    each cost, the draws in which the shuffled group is resolved and the more exposed
-    one without privacy, and those in which any group is resolved at epsilon 0.1. "sets"
+    each attack, the draws in which the shuffled group is detected and the more exposed
+    one without privacy, and those in which any group is detected at epsilon 0.1. "sets"
     gives the mean and spread of value over error, with the true splits and with fresh
     ones, and the share above 1.96.
     """

@@ -50,7 +50,7 @@ SPLITS = (1, 2, 5, 20, 50)
 SHARES = (0.5, 0.2)
 SEEDS = range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
-"""Alarms that should be; that may be on average, and for each model and cost."""
+"""Alarms that should be; that may be on average, and for each model and attack."""
 
 OUTCOMES = "outcomes"
 
@@ -207,7 +207,7 @@ def told(cells: list[Cell]) -> None:
     """The tables of docs/placebo.md."""
     attacks = list(dict.fromkeys(cell.attack for cell in cells))
     names = list(dict.fromkeys(cell.model for cell in cells))
-    print("| cost | " + " | ".join(names) + " | all |")
+    print("| attack | " + " | ".join(names) + " | all |")
     print("|---|" + "---:|" * (len(names) + 1))
     for attack in [*attacks, "all"]:
         of_attack = [
@@ -396,9 +396,9 @@ def flip(
 def permutations(words: Sequence[str]) -> None:
     """What do permutation tests cost, and how often is a placebo group found guilty?
 
-    Time: 9,999 draws for one pair, 6 settings and 7 costs, made-up numbers; CPU seconds
+    Time: 9,999 draws for one pair, 6 settings, 7 attacks, made-up numbers; CPU seconds
     of this process and its peak memory. Flips: attributes of the given share drawn at
-    random among the records of a sweep (without privacy), through all costs; the share
+    random among the records of a sweep (without privacy), by all attacks; the share
     with p <= .05 should be 5 %.
     """
     parser = parser_of(permutations)

@@ -442,7 +442,7 @@ SHOWN = SIGNIFICANCE * EXPOSURE_SHARE
 
 
 def planted(design: Design, group: int, exposure: float) -> float:
-    """The exposure nearest to ``cost`` that so many people can have."""
+    """The exposure nearest to ``exposure`` that so many people can have."""
     kinds = _kinds(design, group, exposure)
     return float(kinds[1] / kinds.sum())
 
@@ -450,7 +450,7 @@ def planted(design: Design, group: int, exposure: float) -> float:
 def detected_share(
     design: Design, group: int, exposure: float, *, n: int, rng: np.random.Generator
 ) -> float:
-    """How often an exposure of these very records is resolved, in n studies."""
+    """How often an exposure of these very records is detected, in n studies."""
     p = memorised(
         _strata(design, np.tile(_kinds(design, group, exposure), (n, 1)), rng)
     ).p_value
