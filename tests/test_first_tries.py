@@ -258,7 +258,7 @@ PYTHON = [
     "assert pcer.audit('forest.release.json').to_frame().shape[1] <= 10",
     (
         "pcer.detectable(pcer.read_release('forest.release.json'), "
-        "cost='gap', setting='none')"
+        "attack='gap', setting='none')"
     ),
     READY + "pcer.compare(release, release, attack='rmia', settings='No-DP')",
     "pcer.compare('forest.release.json', Path('forest.release.json'))",

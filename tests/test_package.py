@@ -237,7 +237,7 @@ def test_estimators_need_no_more_than_their_extra(tmp_path):
         f"    outcome='benefit', n_splits=8, store={str(tmp_path / 's')!r},\n"
         ")\n"
         "assert len(release.pooled_exposure) == 14\n"
-        "assert pcer.audit(release).budgets\n"
+        "assert pcer.audit(release).settings\n"
     )
 
 

@@ -214,7 +214,7 @@ def test_large_files_are_allowed_by_name(tmp_path):
 
 def test_schema_and_version():
     assert (
-        json.loads(passed("schema", "audit").stdout)["title"] == "pcer audit, version 3"
+        json.loads(passed("schema", "audit").stdout)["title"] == "pcer audit, version 4"
     )
     assert passed("version").stdout == f"pcer {pcer.__version__}\n"
 

@@ -52,7 +52,7 @@ def test_a_grid_is_every_combination_by_name_and_the_rate_follows_the_clip():
         "sgd"
     ]
     alone = configurations(plain, (1.0, math.inf), {"epochs": (1, 2)})
-    assert alone["epochs 2"].settings == (1.0, math.inf)
+    assert alone["epochs 2"].budgets == (1.0, math.inf)
     assert configurations(plain, (1.0,), {}) == {None: (plain, (1.0,))}
 
 
