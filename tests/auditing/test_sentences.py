@@ -327,7 +327,7 @@ def of_tables(tables: dict, outcome: str) -> pcer.Release:
         "groups": [*tables],
         "outcome": outcome,
     }
-    tree = {"format": "pcer-release", "version": 3, "subject": subject, "runs": runs}
+    tree = {"format": "pcer-release", "version": 4, "subject": subject, "runs": runs}
     tree["training"] = {"split_kind": "random", "stratified_by": "both"}
     return parse_release(tree, file="made")
 

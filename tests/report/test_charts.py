@@ -168,7 +168,7 @@ def test_rates_without_sizes_can_be_drawn(rates_release):
     names = draw_figures([audit], audit.sources[:1])
     assert "compas-race-figure1.svg" in names
     assert "compas-race-attacks.svg" not in names
-    assert charts.attacks(audit, audit.sources[0]) is None
+    assert charts.every_attack(audit, audit.sources[0]) is None
     with pytest.raises(InputError, match="nothing to draw for 'attacks'"):
         audit.plot("attacks")
 

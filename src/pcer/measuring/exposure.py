@@ -1,7 +1,7 @@
 """What are exposure and benefit of one setting by one attack, and with which errors?
 
 From one setting's panel and the plan to a ``Measured``: ``measure_panel``, and of every
-attack ``measure_attacks``. Called by the audit, the planner, comparisons and the checks.
+attack ``measure_attacks``. Called by the audit, the planner, comparisons and checks.
 What tests need of an exposure is an ``Exposed``, made from one of three sources:
 
     from counts      the gap: the luck of the split is known, and so is what people add
@@ -209,8 +209,8 @@ def strata_of(panel: Panel) -> Strata:
         return rates
     counts = exact.strata_of_counts(panel.train, panel.test)
     is_known = np.isfinite(counts.total).all(axis=0)
-    one_empty_label = ((0, 0), (0, 1), (0, 0), (0, 0))
-    of_rates = np.pad(np.stack(rates), one_empty_label)
+    # The second label of what comes from rates is empty.
+    of_rates = np.pad(np.stack(rates), ((0, 0), (0, 1), (0, 0), (0, 0)))
     return Strata(*np.where(is_known, np.stack(counts), of_rates))
 
 
@@ -344,14 +344,14 @@ def measure_panel(
     enough = _has_enough_records(panel, attack)
     benefit = benefit_of(panel, plan)
     received = _received(panel, benefit, variance_inflation)
-    cost_by_seed, is_pooled = _exposures(panel, kind)
+    exposure_by_seed, is_pooled = _exposures(panel, kind)
     exposed, reason = _exposed(panel, plan, kind, variance_inflation, enough)
     return Measured(
         panel=panel,
         attack_kind=kind,
         floor=max(plan.floor, kind.floor),
         benefit=benefit.rate,
-        exposure=cost_by_seed,
+        exposure=exposure_by_seed,
         is_pooled=is_pooled,
         strata=_strata_of_splits(panel) if kind is GAP else None,
         variance_inflation=variance_inflation,

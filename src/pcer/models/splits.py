@@ -89,7 +89,7 @@ def state_of(
 ) -> int:
     """The state behind all random numbers; of private records one nobody can guess.
 
-    A store keeps a secret of its own, drawn once: the same call finds the same splits.
+    A store keeps its own secret, drawn once: the same call finds the same splits.
     """
     if random_state is None and not disclosure.public_data:
         secret = disclosure.secret

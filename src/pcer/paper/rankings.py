@@ -164,7 +164,7 @@ class Ranking(NamedTuple):
 
 
 class EqualGapClaim(NamedTuple):
-    """What passing both audits would claim (Proposition 3): equal exposures. Refuted?"""
+    """What passing both audits claims (Proposition 3): equal exposures. Refuted?"""
 
     epsilon: float | None
     groups: tuple[str, str]

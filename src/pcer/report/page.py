@@ -176,7 +176,7 @@ def _setting_view(
     return {
         "number": audit.settings.index(setting),
         "is_first": setting is audit.told,
-        "budget": setting,
+        "setting": setting,
         "label": setting.name.short,
         "title": isolated(said.title),
         "subject": [isolated(part) for part in said.subject],
@@ -218,7 +218,7 @@ def _matrix(audits: Sequence[Audit]) -> Drawn:
             said = sentences.of(audit, setting)
             answers = [said.exposure.answer, said.outcomes.answer]
             cells[key] = {
-                "budget": setting,
+                "setting": setting,
                 "answers": [background.isolate_names(one, audit) for one in answers],
                 "is_strongest": setting is audit.told,
             }
@@ -310,10 +310,9 @@ def explained(text: str, seen: set[str]) -> str:
         if id in seen:
             continue
         seen.add(id)
-        before = html.escape(text[end : match.start()])
+        parts.append(html.escape(text[end : match.start()]))
         term = html.escape(match[0])
-        mark = f'<dfn tabindex="0" aria-describedby="{id}">{term}</dfn>'
-        parts += [before, mark]
+        parts.append(f'<dfn tabindex="0" aria-describedby="{id}">{term}</dfn>')
         end = match.end()
     return "".join([*parts, html.escape(text[end:])])
 

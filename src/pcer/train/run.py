@@ -73,8 +73,9 @@ def train_seeds(
     calibrated = fleet.calibrated(budgets, data, config, module=module)
     digests = {}
     if secret:
-        n_features = data.features.shape[1]
-        of_module = "" if module is None else module_digest(module, n_features)
+        of_module = ""
+        if module is not None:
+            of_module = module_digest(module, data.features.shape[1])
         digests = fleet.stream_digests(data, config, module=of_module)
     models = fleet.plan_models(calibrated, data.seeds, digests)
     size = 1 if module is not None else flags.models_per_block(len(models))

@@ -252,9 +252,9 @@ def _correct_records(setting: Setting) -> CorrectRecords:
     n = panel.n_train
     if panel.train is not None and panel.test is not None:
         n = panel.train.n + panel.test.n
-    is_finite = np.isfinite(strata.hits + strata.correct + n)
-    is_known = np.asarray(is_finite.all(axis=(0, 2)))
+    numbers = strata.hits + strata.correct + n
+    is_known = np.asarray(np.isfinite(numbers).all(axis=(0, 2)))
     runs = [run for run in lowest_seeds(panel.split).tolist() if is_known[run]]
+    of_runs = Strata(*[part[:, runs] for part in strata])
     splits = [setting.runs[run].split for run in runs]
-    parts = [part[:, runs] for part in strata]
-    return CorrectRecords(setting.name, Strata(*parts), splits)
+    return CorrectRecords(setting.name, of_runs, splits)

@@ -300,8 +300,8 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
 FRAMES = {
     "groups": Frame(
         _group_rows,
-        "model epsilon group n_train positive_rate_mean exposure_value exposure_upper_bound "
-        "detectable p_value resolved",
+        "model epsilon group n_train positive_rate_mean exposure_value "
+        "exposure_upper_bound detectable p_value detected",
     ),
     "pairs": Frame(
         _pair_rows,
@@ -315,7 +315,7 @@ FRAMES = {
     ),
     "attacks": Frame(
         _attack_rows,
-        "cost n_cells n_detected more_exposed lower_ratio double_disadvantage p_value "
-        "p_value_over_attacks ratio_p_over_attacks detected_in",
+        "attack n_cells n_detected more_exposed lower_ratio double_disadvantage "
+        "p_value p_value_over_attacks ratio_p_over_attacks detected_in",
     ),
 }

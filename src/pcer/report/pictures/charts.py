@@ -40,7 +40,7 @@ FIGURE1_NOTE = (
     "Shaded: floor-dominated in most seeds. Lines: {level} intervals."
 )
 ZERO_DASH = "3 3"
-COSTS_HEIGHT = 110
+ATTACKS_HEIGHT = 110
 # How far apart the marks of a setting stand, as shares of its room.
 MARK_STEP = 0.4
 MOST_SPREAD = 0.7
@@ -182,7 +182,7 @@ def every_attack(audit: Audit, release: Release) -> panels.Chart | None:
         keys,
         f"Lines: {100 * audit.plan.confidence_level:g}% intervals.",
         columns=2 if len(by_attack) > 1 and n_marks <= ROOM_FOR_TWO else 1,
-        height=COSTS_HEIGHT,
+        height=ATTACKS_HEIGHT,
     )
 
 

@@ -94,10 +94,10 @@ def facts(audit: Audit) -> list[str]:
     split = subject.split_kind or "not said to be random"
     sizes = []
     for name, group in audit.settings[0].groups.items():
-        size = "not said"
-        if group.n_train is not None and group.n_test is not None:
-            size = f"{group.n_train:,.0f} + {group.n_test:,.0f}"
-        sizes.append(f"{name} {size}")
+        if group.n_train is None or group.n_test is None:
+            sizes.append(f"{name} not said")
+        else:
+            sizes.append(f"{name} {group.n_train:,.0f} + {group.n_test:,.0f}")
     seeds = wording.number_range(sorted({each.n_seeds for each in audit.settings}))
     splits = wording.number_range(sorted({each.n_splits for each in audit.settings}))
     return [
