@@ -10,7 +10,8 @@ import pytest
 import typer
 
 import pcer
-from pcer.cli.app import MORE, MOST_COMMON, START, VERBS, app
+from pcer.cli.app import MORE, START, VERBS, app
+from pcer.cli.options import MOST_COMMON
 from pcer.cli.outputs import Display
 from tests.cli.test_options import Terminal
 from tests.commands import GOOD, passed, refusal, run, start, write_rows

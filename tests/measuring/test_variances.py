@@ -9,6 +9,7 @@ from scipy import stats
 from pcer.measuring import variances
 from pcer.measuring.exact import Strata, strata_of_counts
 from pcer.measuring.exposure import PEOPLE_PARTS
+from pcer.measuring.plan import BENEFIT_KINDS
 from pcer.measuring.variances import cross_variance, split_luck
 from pcer.metrics import Counts
 from pcer.release import attack_kinds
@@ -126,14 +127,36 @@ def test_spreads_pooled_exposures_and_limits_by_hand():
 def test_covariances_of_one_split_by_hand():
     """100 people, 30 of 40 qualified and 10 others accepted, 80 right."""
     test = Counts(*map(array, (30.0, 10.0, 50.0, 10.0)))
-    by_hand = {True: -(0.3 - 0.4 * 0.8) / 100, False: -0.4 * 0.6 / 100}
-    for is_rate, expected in by_hand.items():
-        found = variances.split_covariance(test, array(0.4), is_rate=is_rate)
-        assert found == pytest.approx([expected])
-    # 10 of 60 without the label are accepted, which lowers the accuracy.
-    wrong = array(1 / 6)
-    found = variances.split_covariance(test, wrong, is_rate=False, is_error=True)
-    assert found == pytest.approx([1 / 6 * 5 / 6 / 100])
+    by_hand = {
+        "positive_rate": (0.4, -(0.3 - 0.4 * 0.8)),
+        "true_positive_rate": (0.75, -0.75 * 0.25),
+        "precision": (0.75, -0.75 * 0.25),
+        # 10 of 60 without the label are accepted, which lowers the accuracy.
+        "false_positive_rate": (1 / 6, 1 / 6 * 5 / 6),
+        "false_negative_rate": (0.25, 0.25 * 0.75),
+    }
+    for name, (rate, expected) in by_hand.items():
+        found = variances.split_covariance(test, array(rate), BENEFIT_KINDS[name])
+        assert found == pytest.approx([expected / 100])
+
+
+def test_the_covariance_of_a_rate_with_right_and_wrong_cells_is_that_of_splits(rng):
+    """The right among those predicted negative or wrongly positive, of 100 people."""
+    cells = rng.multinomial(100, (0.3, 0.1, 0.5, 0.1), 200_000).T
+    right_of_some = cells[2] / (cells[1] + cells[2] + cells[3])
+    minus_accuracy = -(cells[0] + cells[2]) / 100
+    kind = BENEFIT_KINDS["precision"]._replace(
+        counted=("tn", "fn"), among=("fp", "tn", "fn", "tp")
+    )
+    predicted_negative = (cells[2] + cells[3]) / 100
+    test = Counts(*map(array, (30.0, 10.0, 50.0, 10.0)))
+    found = variances.split_covariance(test, array(0.6), kind)
+    simulated = np.cov(predicted_negative, minus_accuracy)[0, 1]
+    assert simulated == pytest.approx(found[0], rel=0.05)
+    some = kind._replace(counted=("tn",), among=("fp", "tn", "fn"))
+    found = variances.split_covariance(test, array(5 / 7), some)
+    simulated = np.cov(right_of_some, minus_accuracy)[0, 1]
+    assert simulated == pytest.approx(found[0], rel=0.05)
 
 
 def test_the_covariance_of_an_error_rate_is_that_of_simulated_splits(rng):
@@ -143,7 +166,9 @@ def test_the_covariance_of_an_error_rate_is_that_of_simulated_splits(rng):
     rate = false_positives / 60
     minus_accuracy = (false_positives + false_negatives) / 100
     test = Counts(*map(array, (30.0, 10.0, 50.0, 10.0)))
-    found = variances.split_covariance(test, array(1 / 6), is_rate=False, is_error=True)
+    found = variances.split_covariance(
+        test, array(1 / 6), BENEFIT_KINDS["false_positive_rate"]
+    )
     assert np.cov(rate, minus_accuracy)[0, 1] == pytest.approx(found[0], rel=0.05)
 
 

@@ -18,7 +18,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from pcer.cli import audit, compare, outputs, receipt, release, train
-from pcer.cli.options import optional
+from pcer.cli.options import MOST_COMMON, optional
 from pcer.cli.outputs import QUIET, ExitCode
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.errors import InputError, PcerError
@@ -167,8 +167,6 @@ HELP: dict[Callable[..., None], str] = {
 MORE = ("datasets", "schema", "receipt", "version")  # verbs that are listed apart
 # What an argument that the library asks for is called here.
 FLAGS = {"positive_label": "--positive", "limits": "--largest-exposure 52"}
-# Options that a help page shows first: the first of the verb's function.
-MOST_COMMON = 5
 QUIETLY = {
     "default": False,
     "expose_value": False,

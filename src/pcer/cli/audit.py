@@ -1,14 +1,18 @@
 """The auditor's verbs: ``pcer audit``, ``verify``, ``schema`` and ``version``.
 
-To add a format: a place among the options of ``audit``, and its row in ``renderers``.
+Called by ``cli.app``; ``demo`` renders with it, too. To add a format: a row of
+``FORMATS``, which is an option of ``audit``, too, and what it calls in
+``report/formats``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -21,7 +25,15 @@ from pcer.auditing.audit import judge_tested
 from pcer.auditing.record import Audit, parse_plan, result_json
 from pcer.cli import options as options_module
 from pcer.cli import outputs as outputs_module
-from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
+from pcer.cli.options import (
+    ALLOW_LARGE,
+    MOST_COMMON,
+    Files,
+    Given,
+    Texts,
+    optional,
+    place,
+)
 from pcer.cli.outputs import ExitCode, Outputs
 from pcer.errors import InputError
 from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
@@ -62,12 +74,103 @@ SCHEMAS = {
 }
 
 
+class Audited(NamedTuple):
+    """Audits, their releases, and what is asked of their outputs."""
+
+    audits: list[Audit]
+    releases: list[Release]
+    family: list[Release]  # those that were judged together with them
+    statements: Sequence[str] = ()  # of --fail-on
+    view: View = "short"
+    lines: Sequence[Sequence[str]] = ()  # of each audit, after its headline
+
+
+class Format(NamedTuple):
+    """A kind of file that ``audit`` writes, at the place that its option names."""
+
+    option: Any  # its help is what ``place`` says
+    render: Callable[[Audited], Any]  # text; of a folder, bytes by file name
+    is_common: bool = False  # whether help has it among the first options
+
+
+# By the name of the option.
+FORMATS: dict[str, Format] = {
+    "html": Format(
+        place("The report: one offline HTML file."),
+        lambda asked: report.to_report(asked.audits, asked.releases, asked.family),
+        is_common=True,
+    ),
+    "json": Format(
+        place("Audit file; several: an array."),
+        lambda asked: _json(asked.audits),
+        is_common=True,
+    ),
+    "markdown": Format(
+        place("What is printed, as Markdown."), lambda asked: _markdown(asked)
+    ),
+    "latex": Format(
+        place("LaTeX tables (booktabs)."),
+        lambda asked: report.to_latex_tables(
+            asked.audits, "paper" if asked.view == "paper" else "full"
+        ),
+    ),
+    "junit": Format(
+        place("JUnit XML for CI."),
+        lambda asked: report.to_junit(asked.audits, asked.statements),
+    ),
+    "metrics": Format(
+        place("Flat numbers for MLflow, DVC, Prometheus; several: by release."),
+        lambda asked: result_json(by_release(asked.audits)),
+    ),
+    "card": Format(
+        place("Sections of a Hugging Face model card."),
+        lambda asked: _card(asked.audits),
+    ),
+    "opinion": Format(
+        place("The auditor's opinion, as Markdown for a word processor."),
+        lambda asked: report.to_opinion(asked.audits),
+    ),
+    "figures": Format(
+        optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
+        lambda asked: _pictures(asked.audits, asked.releases),
+    ),
+}
+
+
+def renderers(asked: Audited) -> dict[str, Callable[[], Any]]:
+    """What makes every output of audits, by the name of its option."""
+    return {name: partial(kind.render, asked) for name, kind in FORMATS.items()}
+
+
+def with_formats(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with an option for each format, in place of its ``paths``.
+
+    Help lists the first options apart (``MOST_COMMON``): common formats, then the
+    verb's own first, then all other formats.
+    """
+    signature = inspect.signature(verb, eval_str=True)
+    releases, *own = signature.parameters.values()
+    common = []
+    others = []
+    for name, kind in FORMATS.items():
+        option = inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=kind.option,
+            annotation=Given,
+        )
+        (common if kind.is_common else others).append(option)
+    n_first = MOST_COMMON - len(common)
+    options = [*common, *own[:n_first], *others, *own[n_first:-1]]
+    vars(verb)["__signature__"] = signature.replace(parameters=[releases, *options])
+    return verb
+
+
+@with_formats
 def audit(
     releases: list[Path] = typer.Argument(
         metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
     ),
-    html: Given = place("The report: one offline HTML file."),
-    json_path: Given = place("Audit file; several: an array.", "--json"),
     full: bool = optional(
         "Everything: every table, the account.", "--full", default=False
     ),
@@ -75,15 +178,6 @@ def audit(
     policy_file: Path | None = optional(
         "Limits that the audit must keep: docs/reports.md.", "--policy", metavar="FILE"
     ),
-    markdown: Given = place("What is printed, as Markdown."),
-    latex: Given = place("LaTeX tables (booktabs)."),
-    junit: Given = place("JUnit XML for CI."),
-    metrics: Given = place(
-        "Flat numbers for MLflow, DVC, Prometheus; several: by release."
-    ),
-    card: Given = place("Sections of a Hugging Face model card."),
-    opinion: Given = place("The auditor's opinion, as Markdown for a word processor."),
-    figures: Given = optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
     settings: Texts = optional(
         "Print this setting's answers, too, such as 0.5; repeatable.",
         "--setting",
@@ -111,6 +205,7 @@ def audit(
         "The paper's view alone, by its gap.", "--paper", default=False
     ),
     allow_large: Files = ALLOW_LARGE,
+    **paths: Given,
 ) -> None:
     """Audit releases: who is easier to recognise, who is worse served."""
     asked = {
@@ -127,21 +222,11 @@ def audit(
         files = release_files(releases)
         read = read_releases(files, allow_large or [])
         beside = read_releases(family or [], allow_large or [])
-        outputs = Outputs(
-            files,
-            json=json_path,
-            markdown=markdown,
-            latex=latex,
-            junit=junit,
-            html=html,
-            opinion=opinion,
-            metrics=metrics,
-            card=card,
-            figures=figures,
-        )
+        outputs = Outputs(files, **paths)
         audited = audit_all([*files, *(family or [])], read, plan, beside)
         lines = _setting_lines(audited.audits, settings or [])
-        outputs.write(renderers(audited, statements, view, lines))
+        asked = audited._replace(statements=statements, view=view, lines=lines)
+        outputs.write(renderers(asked))
     if not outputs.uses_stdout:
         print_audits(audited.audits, view, lines)
         outputs.print_places()
@@ -211,14 +296,6 @@ def version() -> None:
     typer.echo(f"pcer {__version__}")
 
 
-class Audited(NamedTuple):
-    """Audits, their releases, and those that were judged together with them."""
-
-    audits: list[Audit]
-    releases: list[Release]
-    family: list[Release]
-
-
 def audit_all(
     files: Sequence[Path],
     releases: list[Release],
@@ -241,33 +318,15 @@ def audit_all(
     return Audited(audits, releases, [*family])
 
 
-def renderers(
-    audited: Audited,
-    statements: Sequence[str] = (),
-    view: View = "short",
-    lines: Sequence[Sequence[str]] = (),
-) -> dict[str, Callable[[], Any]]:
-    """What makes every output of audits; ``lines`` of each follow its headline."""
-    audits, releases, family = audited
-    in_markdown: View = "brief" if view == "short" else view
-    in_latex: View = "paper" if view == "paper" else "full"
-    return {
-        "json": lambda: _json(audits),
-        "markdown": lambda: report.to_markdown_page(audits, in_markdown, lines),
-        "latex": lambda: report.to_latex_tables(audits, in_latex),
-        "junit": lambda: report.to_junit(audits, statements),
-        "html": lambda: report.to_report(audits, releases, family),
-        "metrics": lambda: result_json(by_release(audits)),
-        "card": lambda: _card(audits),
-        "opinion": lambda: report.to_opinion(audits),
-        "figures": lambda: _pictures(audits, releases),
-    }
-
-
 def _json(audits: Sequence[Audit]) -> str:
     """One audit as an object, several as an array."""
     trees = [audit.to_tree() for audit in audits]
     return result_json(trees[0] if len(trees) == 1 else trees)
+
+
+def _markdown(asked: Audited) -> str:
+    view: View = "brief" if asked.view == "short" else asked.view
+    return report.to_markdown_page(asked.audits, view, asked.lines)
 
 
 def _card(audits: Sequence[Audit]) -> str:

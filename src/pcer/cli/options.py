@@ -26,6 +26,8 @@ from pcer.errors import InputError, PcerError, not_installed
 from pcer.files import Record, parse_record, read_toml
 from pcer.release.disclosure import Disclosure
 
+# Options that a help page shows first: the first of the verb's function.
+MOST_COMMON = 5
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 

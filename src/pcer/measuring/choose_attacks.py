@@ -15,7 +15,7 @@ import numpy as np
 
 from pcer.errors import PlanError
 from pcer.measuring.exposure import Pair, measure_panel
-from pcer.measuring.plan import SHARPEST, Plan
+from pcer.measuring.plan import POSITIVE_RATE, SHARPEST, Plan
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import (
     ATTACK_KINDS,
@@ -46,7 +46,7 @@ def require_available(
             f"attack {plan.attack!r} is not in this release; it carries "
             f"{', '.join(attacks)}{needs}."
         )
-    if plan.benefit != "positive_rate" and first.test is None:
+    if plan.benefit != POSITIVE_RATE and first.test is None:
         raise PlanError(
             f"benefit {plan.benefit!r} needs confusion counts, and this release has "
             "only rates; use positive_rate or ask the trainer for counts."

@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from pcer import metrics
 from pcer.measuring import exact, variances
 from pcer.measuring.exact import SMALLEST_P, Strata
-from pcer.measuring.plan import ERROR_RATES, Plan
-from pcer.metrics import BoolArray, Counts, FloatArray, IntArray
+from pcer.measuring.plan import POSITIVE_RATE, Plan
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import GAP, AttackKind, attack_kind
 from pcer.release.panel import Panel, carried_attacks
@@ -163,35 +163,18 @@ class Benefit(NamedTuple):
     n: FloatArray  # the same of both parts
 
 
-# Benefits that need the cells of a table.
-RATES: Final = {
-    "true_positive_rate": metrics.true_positive_rate,
-    "precision": metrics.precision,
-    "false_positive_rate": metrics.false_positive_rate,
-    "false_negative_rate": metrics.false_negative_rate,
-}
-
-
 def benefit_of(panel: Panel, plan: Plan) -> Benefit:
     """The plan's benefit; without a training part, the test part is all there is."""
     train = panel.train
     test = panel.test
-    if test is None or train is None or plan.benefit == "positive_rate":
+    if test is None or train is None or plan.benefit == POSITIVE_RATE:
         n = np.nan_to_num(panel.n_train) + panel.n_test
         return Benefit(panel.positive_rate, panel.n_test, n)
-    n_test = _denominator(test, plan)
-    n_train = _denominator(train, plan)
-    rate = RATES[plan.benefit](test)
+    kind = plan.benefit_kind
+    n_test = kind.among_in(test)
+    n_train = kind.among_in(train)
+    rate = metrics.quotient(kind.counted_in(test), n_test)
     return Benefit(rate, n_test, n_test + np.nan_to_num(n_train))
-
-
-def _denominator(counts: Counts, plan: Plan) -> FloatArray:
-    """The records that the benefit is a share of."""
-    if plan.benefit == "precision":
-        return np.asarray(counts.tp + counts.fp)
-    if plan.benefit == "false_positive_rate":
-        return np.asarray(counts.fp + counts.tn)
-    return np.asarray(counts.tp + counts.fn)
 
 
 def strata_of(panel: Panel) -> Strata:
@@ -509,12 +492,7 @@ def _from_counts(
     covariance = np.full(len(variance_inflation), np.nan)
     if panel.test is not None:
         benefit = benefit_of(panel, plan).rate
-        both = variances.split_covariance(
-            panel.test,
-            benefit,
-            is_rate=plan.benefit == "positive_rate",
-            is_error=plan.benefit in ERROR_RATES,
-        )
+        both = variances.split_covariance(panel.test, benefit, plan.benefit_kind)
         covariance = both.mean(axis=0) * variance_inflation
     return _Source(
         per_split=by_split(difference - luck, panel.split),
@@ -539,7 +517,7 @@ def _over_all_models(
     least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
     one_split = np.fmax(pooled.standard_error**2 * variance_inflation, least)
     covariance = np.full(len(variance_inflation), np.nan)
-    if plan.benefit == "positive_rate":  # the release gives no other covariance
+    if plan.benefit == POSITIVE_RATE:  # the release gives no other covariance
         covariance = pooled.benefit_covariance * variance_inflation
     return _Source(
         per_split=pooled.value[None],

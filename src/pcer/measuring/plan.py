@@ -2,8 +2,9 @@
 
 Users make a ``Plan`` (``pcer.Plan``, options of ``pcer audit``, a TOML file); every
 room below takes it as it is. To add a rule of a policy: a field of ``Policy``, and a
-row of ``auditing.policy.LIMITS``. To add a verdict: a member of ``Verdict`` in its
-place, a line of ``PairResult.statements``, and its words in ``words.toml``.
+row of ``auditing.policy.LIMITS``. To add a benefit: a row of ``BENEFITS``. To add a
+verdict: a member of ``Verdict`` in its place, a line of ``PairResult.statements``, and
+its words in ``words.toml``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pydantic import (
 )
 
 from pcer.files import Record, canonical_json
-from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
+from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID, Counts, FloatArray
 from pcer.release.attack_kinds import attack_named
 from pcer.release.records import Name, Outcome
 
@@ -96,15 +97,123 @@ else:
 
 # An attack by any name that outputs print; the plan has its name in files.
 Attack = Annotated[Name, AfterValidator(attack_named)]
-Benefit = Literal[
-    "positive_rate",
-    "true_positive_rate",
-    "precision",
-    "false_positive_rate",
-    "false_negative_rate",
-]
-# Benefits of which less is better, whatever a positive prediction is for people.
-ERROR_RATES: Final = ("false_positive_rate", "false_negative_rate")
+
+
+class BenefitKind(NamedTuple):
+    """A rate that a group can receive, and its words: a row of ``BENEFITS``.
+
+    The rate is people in the cells ``counted`` among those in the cells ``among``, of a
+    table of tp, fp, tn and fn. Sentences have the places that ``sentences.telling``
+    fills: ``{who}``, ``{means}``, ``{often}`` and so on.
+    """
+
+    name: str
+    counted: tuple[str, ...]
+    among: tuple[str, ...]
+    more_is: Outcome | None  # None: whatever a positive prediction is for people
+    head: str  # of a column of a table
+    share: str  # the rate in a note below a table
+    differ: str  # the headline's half
+    moved: str  # who becomes more, or fewer, with another setting
+    account: str  # in the account for people affected
+
+    def counted_in(self, counts: Counts) -> FloatArray:
+        """How many people the rate counts."""
+        return _in_cells(counts, self.counted)
+
+    def among_in(self, counts: Counts) -> FloatArray:
+        """How many people the rate is a share of."""
+        return _in_cells(counts, self.among)
+
+
+def _in_cells(counts: Counts, cells: tuple[str, ...]) -> FloatArray:
+    first, *others = (counts._asdict()[cell] for cell in cells)
+    return sum(others, start=first)
+
+
+POSITIVE_RATE: Final = "positive_rate"  # the one that releases give without counts
+BENEFITS: Final = (
+    BenefitKind(
+        name=POSITIVE_RATE,
+        counted=("tp", "fp"),
+        among=("tp", "fp", "tn", "fn"),
+        more_is=None,
+        head="predicted\npositive,\nof 100",
+        share="predicted positive",
+        differ="{who} {means} {often}: {high} of 100, against {low}{reference}{more}.",
+        moved="{who} {means}",
+        account="Out of 100 {people}, about {rates} {means}{here}.",
+    ),
+    BenefitKind(
+        name="true_positive_rate",
+        counted=("tp",),
+        among=("tp", "fn"),
+        more_is=None,
+        head="predicted\npositive, of 100\nwho qualify",
+        share="predicted positive, of those who qualify",
+        differ=(
+            "Among people with a positive label, {who} {means} {often}: {high} of 100, "
+            "against {low}{reference}{more}."
+        ),
+        moved="{who} with a positive label {means}",
+        account=(
+            "Out of 100 {people} with a positive label, about {rates} {means}{here}."
+        ),
+    ),
+    BenefitKind(
+        name="precision",
+        counted=("tp",),
+        among=("tp", "fp"),
+        more_is="benefit",  # to be flagged rightly is never a harm
+        head="qualify, of 100\npredicted\npositive",
+        share="qualify, of those predicted positive",
+        differ=(
+            "Positive predictions for {who} are right {often}: {high} of 100, against "
+            "{low}{reference}{more}."
+        ),
+        moved="positive predictions for {who} are right",
+        account="Out of 100 positive predictions, about {rates} are right.",
+    ),
+    BenefitKind(
+        name="false_positive_rate",
+        counted=("fp",),
+        among=("fp", "tn"),
+        more_is="harm",  # to be judged wrongly is never a benefit
+        head="predicted\npositive, of 100\nwith a\nnegative label",
+        share="predicted positive, of those with a negative label",
+        differ=(
+            "Among people with a negative label, {who} {means} {often}: {high} of 100, "
+            "against {low}{reference}{more}."
+        ),
+        moved="{who} with a negative label {means}",
+        account=(
+            "Out of 100 {people} with a negative label, about {rates} {means}{here}."
+        ),
+    ),
+    BenefitKind(
+        name="false_negative_rate",
+        counted=("fn",),
+        among=("tp", "fn"),
+        more_is="harm",
+        head="predicted\nnegative, of 100\nwith a\npositive label",
+        share="predicted negative, of those with a positive label",
+        differ=(
+            "Among people with a positive label, {who} are predicted negative {often}: "
+            "{high} of 100, against {low}{reference}{more}."
+        ),
+        moved="{who} with a positive label are predicted negative",
+        account=(
+            "Out of 100 {people} with a positive label, about {rates} are predicted "
+            "negative."
+        ),
+    ),
+)
+BENEFIT_KINDS: Final = {kind.name: kind for kind in BENEFITS}
+if TYPE_CHECKING:  # a checker cannot follow the list
+    Benefit: TypeAlias = str
+else:
+    Benefit = Literal[tuple(BENEFIT_KINDS)]
+
 LEAST_FLOOR: Final = 1e-9  # a smaller one makes ratios that no number can hold
 Floor = Annotated[float, Field(ge=LEAST_FLOOR, le=1)]
 Success = Annotated[float, Field(ge=0, le=100)]  # right answers of an attacker in 100
@@ -221,7 +330,7 @@ class Plan(Record):
     resamples: Draws = 5_000
     null_draws: Draws = 2_000
     rng: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    benefit: Benefit = "positive_rate"
+    benefit: Benefit = POSITIVE_RATE
     attack: Attack = SHARPEST
     reference_group: Name | None = None
     margin: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -232,14 +341,14 @@ class Plan(Record):
     def _sorted_once(cls, floors: list[float]) -> list[float]:
         return sorted(set(floors))
 
-    def outcome_of(self, outcome: Outcome) -> Outcome:
-        """Whether more of the plan's benefit is good for people.
+    @property
+    def benefit_kind(self) -> BenefitKind:
+        """The row of its benefit."""
+        return BENEFIT_KINDS[self.benefit]
 
-        To be flagged rightly is never a harm, to be judged wrongly never a benefit.
-        """
-        if self.benefit in ERROR_RATES:
-            return "harm"
-        return "benefit" if self.benefit == "precision" else outcome
+    def outcome_of(self, outcome: Outcome) -> Outcome:
+        """Whether more of the plan's benefit is good for people."""
+        return self.benefit_kind.more_is or outcome
 
     @property
     def sha256(self) -> str:

@@ -33,7 +33,7 @@ from pcer.measuring.evidence import (
     decide,
 )
 from pcer.measuring.exposure import Measured, Pair, measure_attacks
-from pcer.measuring.plan import Plan
+from pcer.measuring.plan import POSITIVE_RATE, Plan
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
@@ -191,7 +191,7 @@ def _placebo_check(row: Placebo, plan: Plan) -> PlaceboCheck:
         ratio_p_within_labels=row.p_value_within_labels,
     )
     # Ratios and double disadvantages were tried with the positive rate only.
-    if plan.benefit == "positive_rate":
+    if plan.benefit == POSITIVE_RATE:
         return check
     return check.model_copy(update=dict.fromkeys(WITH_RATIOS))
 

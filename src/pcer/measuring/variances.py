@@ -30,10 +30,15 @@ What the split alone gives if nothing was memorised is ``split_luck``.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from pcer.measuring.exact import Strata
-from pcer.metrics import Counts, FloatArray, accuracy
+from pcer.measuring.plan import BenefitKind
+from pcer.metrics import Counts, FloatArray, quotient
+
+RIGHT: Final = ("tp", "tn")  # cells of right predictions
 
 ADDED = 2.0  # people added on either side of a rate before its variance is taken
 
@@ -112,20 +117,26 @@ def benefit_variance(
 
 
 def split_covariance(
-    test: Counts, benefit: FloatArray, *, is_rate: bool, is_error: bool = False
+    test: Counts, benefit: FloatArray, kind: BenefitKind
 ) -> FloatArray:
     """Cov(R, c) of benefit and gap in one split: accuracy enters the gap with a minus.
 
-    For the positive rate both are means over one test part: -(tp/n - R acc) / n. Else R
-    is the accuracy among some of its records, the qualified or the accepted:
-    -R (1 - R) / n. The error among some of them has the other sign.
+    Both are means over the n records of one test part: -(k - R m) / n, where of those
+    that R is a share of, k is the share both counted and right, and m the share right:
+    for the positive rate -(tp/n - R acc) / n. An R that is the accuracy among some
+    records, the qualified or the accepted, has k = m = R: -R (1 - R) / n; the error
+    among some has the other sign.
     """
-    if is_rate:
-        joint = test.tp / test.n - benefit * accuracy(test)
-    else:
+    is_right = {cell for cell in kind.among if cell in RIGHT}
+    if is_right == {*kind.counted}:
         joint = benefit * (1 - benefit)
-    if is_error:
-        joint = -joint
+    elif is_right == {*kind.among} - {*kind.counted}:
+        joint = -(benefit * (1 - benefit))
+    else:
+        right = test._replace(fp=np.zeros_like(test.fp), fn=np.zeros_like(test.fn))
+        among = kind.among_in(test)
+        counted_and_right = kind.counted_in(right) / among
+        joint = counted_and_right - benefit * quotient(kind.among_in(right), among)
     return np.asarray(-joint / test.n)
 
 

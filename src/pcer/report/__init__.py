@@ -4,7 +4,7 @@ The command line and ``pcer.display`` call this room. It reads audits and the se
 of ``pcer.auditing``, decides nothing, and renders in two steps: ``views`` and
 ``tables`` describe what is shown, and a file of ``formats`` writes the description.
 
-To add a format: a file in ``formats``, and a row of ``renderers`` in ``pcer.cli.audit``
+To add a format: a file in ``formats``, and a row of ``FORMATS`` in ``pcer.cli.audit``
 that calls it.
 """
 

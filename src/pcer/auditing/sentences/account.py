@@ -91,7 +91,7 @@ def _outcome_rates(audit: Audit, setting: SettingResult) -> Iterator[str]:
         named += f" (and {n_more} further groups)"
     here = f" (here a {subject.outcome})" if subject.positive_means else ""
     telling = Telling(audit, setting, "outcomes")
-    yield telling.say("account", audit.plan.benefit, rates=named, here=here)
+    yield telling.fill(audit.plan.benefit_kind.account, rates=named, here=here)
 
 
 def _exposures(audit: Audit, setting: SettingResult) -> Iterator[str]:

@@ -152,7 +152,7 @@ def _levelling(
             "shrinks",
             **gap,
             count="more" if new[mover] > old[mover] else "fewer",
-            moved=telling.say(audit.plan.benefit, "moved", who=who),
+            moved=telling.fill(audit.plan.benefit_kind.moved, who=who),
             old=old_words,
             new=new_words,
         )

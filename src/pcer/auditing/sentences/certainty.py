@@ -300,6 +300,6 @@ def paper_note(audit: Audit, which: str = "note") -> str:
         floor=f"{audit.plan.floor:g}".lstrip("0"),
         seeds=f"{number_range(seeds)} {noun}",
         level=f"{100 * audit.plan.confidence_level:g}%",
-        received=say(audit.plan.benefit, "share"),
+        received=audit.plan.benefit_kind.share,
         pair=pair,
     )

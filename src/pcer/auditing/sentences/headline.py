@@ -19,7 +19,7 @@ from pcer.auditing.sentences.telling import (
     named_groups,
     other_attacks,
 )
-from pcer.measuring.plan import Verdict
+from pcer.measuring.plan import POSITIVE_RATE, Verdict
 from pcer.wording import capital
 
 MOST_WORDS = 30  # of a headline, a group's name counting as one
@@ -83,16 +83,16 @@ def outcome_sentences(audit: Audit, setting: SettingResult) -> list[str]:
     if answer != "differ":
         return [telling.say("outcomes", answer)]
 
-    benefit = audit.plan.benefit
+    benefit = audit.plan.benefit_kind
     # The exposure sentence that stands before it may have named the same people.
     is_named = named_groups(setting, "exposure") == telling.names[0]
     sentences = []
     for form in (telling, replace(telling, is_plain=True)):
-        if is_named and benefit == "positive_rate":
+        if is_named and benefit.name == POSITIVE_RATE:
             also = re.sub(r"^(are )?", r"\1also ", form.means)
-            sentence = form.say(benefit, "differ", who="They", means=also)
+            sentence = form.fill(benefit.differ, who="They", means=also)
         else:
-            sentence = form.say(benefit, "differ")
+            sentence = form.fill(benefit.differ)
         sentences.append(capital(sentence))
     return [*sentences, telling.say("outcomes", "differ_bare")]
 

@@ -66,7 +66,11 @@ class Telling:
 
     def say(self, section: str, form: str, /, **once: str) -> str:
         """A sentence of ``words.toml``; places that it alone has are given."""
-        return templates()[section][form].format_map({**self.places, **once})
+        return self.fill(templates()[section][form], **once)
+
+    def fill(self, template: str, /, **once: str) -> str:
+        """The same of a sentence that stands elsewhere, such as a benefit's."""
+        return template.format_map({**self.places, **once})
 
     @cached_property
     def places(self) -> dict[str, str]:

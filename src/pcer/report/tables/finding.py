@@ -58,7 +58,7 @@ def finding_table(
     for setting in settings:
         rows += _rows_of(audit, setting, most_rows)
 
-    rates = wording.templates()[audit.plan.benefit]["head"]
+    rates = audit.plan.benefit_kind.head
     exposures = f"{audit.attack_kind.scale.column}\n{interval_head(audit)}"
     columns: list[Column] = [
         ("group", lambda row: row.name),
@@ -171,7 +171,7 @@ def numbers_table(audit: Audit) -> Table:
 def resolution_table(audit: Audit) -> Table:
     """Per setting and group: is its exposure detected?"""
     scale = audit.attack_kind.scale
-    rates = wording.templates()[audit.plan.benefit]["head"]
+    rates = audit.plan.benefit_kind.head
     exposures = f"{scale.column}\n± error\n{interval_head(audit)}"
 
     def rate(value: float | None, digits: int) -> str:
