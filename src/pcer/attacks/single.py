@@ -259,7 +259,7 @@ def loss_threshold(ranked: Ranked, falling: FloatArray) -> Advantage:
         of_members += slope * (falling - threshold) / n_members
     of_nonmembers = (fpr - guessed) / (2 * n_nonmembers)
     parts = np.where(ranked.member > 0, of_members, of_nonmembers)
-    return _with_errors(ranked, (tpr - fpr) / 2, parts, math.sqrt(variance) / 2)
+    return with_errors(ranked, (tpr - fpr) / 2, parts, math.sqrt(variance) / 2)
 
 
 def _slope(ranked: Ranked, falling: FloatArray, threshold: float) -> float:
@@ -296,10 +296,10 @@ def auc_advantage(ranked: Ranked, score: FloatArray | None = None) -> Advantage:
     """AUC minus 1/2, with the error of DeLong, DeLong and Clarke-Pearson."""
     if ranked.is_onesided:
         return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
-    return _with_errors(ranked, ranked.auc - 0.5, ranked.parts())
+    return with_errors(ranked, ranked.auc - 0.5, ranked.parts())
 
 
-def _with_errors(
+def with_errors(
     ranked: Ranked, value: float, parts: FloatArray, error: float | None = None
 ) -> Advantage:
     """An advantage; its error is that of the parts unless one is given.

@@ -113,7 +113,10 @@ class GroupBudget(DpSgd):
         return shares if (shares < 1).any() else None
 
 
-RULES = {rule.name: rule for rule in (DpSgd(), Held())}
+RULES: dict[str, DpSgd] = {
+    DpSgd.name: DpSgd(),
+    Held.name: Held(),
+}
 
 # How names of group budgets begin, in the order of shares.
 KINDS = ("group-clip", "group-sample")
