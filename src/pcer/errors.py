@@ -3,7 +3,8 @@
 Every room raises these errors, and checks arguments with the ``require_`` functions.
 Every message is one sentence that names the file or argument, the field and the remedy.
 Text that others may have written (names of files, fields, columns, groups) goes through
-``printable``.
+``printable``. To add an error: a subclass of ``PcerError`` that a caller would catch by
+itself.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ Every room uses them. Two ways in:
   gap.
 
 A rate whose denominator is 0 (nobody in the group qualifies) is NaN, never 0: "nobody
-was asked" is not "nobody was accepted". fairlearn returns 0 there.
+was asked" is not "nobody was accepted". fairlearn returns 0 there. To add a quantity: a
+function of arrays, with its formula and an example.
 """
 
 from __future__ import annotations

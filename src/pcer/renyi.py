@@ -2,7 +2,8 @@
 
 They add up over steps and models; the last axis of every array is the order. Called by
 ``train`` (receipts) and ``deciding`` (the price of choosing). scipy is imported inside
-the functions, so that ``import pcer`` does not wait for it.
+the functions, so that ``import pcer`` does not wait for it. To add a mechanism: a
+function that gives its divergences by order, as ``sampled_gaussian``.
 """
 
 from __future__ import annotations

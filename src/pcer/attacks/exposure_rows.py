@@ -1,7 +1,8 @@
 """How do models' scores become the exposure rows of a release, for any kind of model?
 
 Sweeps, fitted estimators, predictions and tables all come here (``add_exposures``), so
-that all give the same attacks. A user's own scores are part of ``SettingScores``.
+that all give the same attacks. A user's own scores are part of ``SettingScores``. To
+add an attack: see ``scorers``; a note on them: one more line of ``weaker_notes``.
 """
 
 from __future__ import annotations

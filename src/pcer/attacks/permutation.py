@@ -4,7 +4,8 @@
 nothing to do with memorisation or outcomes, every division of the same records into
 groups of these sizes is as likely as the real one. Differences are studentised, so that
 for large groups the test is valid even if they differ in spread; it is exact up to
-second order, since a record's number is taken within its real group.
+second order, since a record's number is taken within its real group. To add a tested
+number: a field of ``Permutations``, from draws as the other two.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ attacked with the real one, and gets the rows of ``placebo`` from ``check_with_c
 Each goes through the audit's tests, for every setting and attack; since they mean
 nothing, every alarm is false. For double disadvantage only exposures are drawn: the
 real groups keep their outcomes, whose difference may be real. Draws follow from the
-records, the models and a fixed seed alone.
+records, the models and a fixed seed alone. To add a kind of alarm: a field of
+``Alarms`` (measuring/evidence.py), counted in ``_count_alarms``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ which no error here contains; whether groups share that is measured (``separatio
 Placebo groups are not attacked one by one: every number is (nearly) a sum over a
 group's records, and sums over many groups are one product (``Divisions``). Paired
 attacks are exact. Attacks that rank records are taken to first order: influences among
-everybody are summed over the group, off by about 1 over its size.
+everybody are summed over the group, off by about 1 over its size. To add a kind of
+pool: a subclass of ``Pool``.
 """
 
 from __future__ import annotations

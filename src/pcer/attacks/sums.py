@@ -2,7 +2,8 @@
 
 ``Groups`` are one division, for the numbers of real groups. ``Divisions`` are hundreds
 of placebo groupings, whose sums are one matrix product of whole numbers: exact in any
-order of adding (``ExactSums``).
+order of adding (``ExactSums``). To add a sum: a method of ``Groups`` and the same of
+``Divisions``.
 """
 
 from __future__ import annotations

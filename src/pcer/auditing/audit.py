@@ -3,7 +3,8 @@
 Users call ``audit``; the verb ``pcer audit`` and the study call its two steps, because
 they keep tested releases: ``run_tests`` (measuring) makes every test of a release,
 ``judge_tested`` judges releases of the same records as one family: in five attributes
-of the same people an alarm by chance is five times as likely as in one.
+of the same people an alarm by chance is five times as likely as in one. To add a part
+of an audit: a field of ``Audit`` (record.py), filled in ``_audit_of``.
 """
 
 from __future__ import annotations

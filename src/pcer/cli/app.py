@@ -1,4 +1,4 @@
-"""The command line: its verbs, with that of the study, and its exit codes.
+"""Which verbs does the command line have, and how does each end?
 
 Called by ``pcer`` and ``python -m pcer``. To add a verb: a function, and its row in
 ``VERBS`` with an example.

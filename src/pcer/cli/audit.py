@@ -1,4 +1,4 @@
-"""The auditor's verbs: ``pcer audit``, ``verify``, ``schema`` and ``version``.
+"""How does an auditor ask? ``pcer audit``, ``verify``, ``schema`` and ``version``.
 
 Called by ``cli.app``; ``demo`` renders with it, too. To add a format: a row of
 ``FORMATS``, which is an option of ``audit``, too, and what it calls in
@@ -150,8 +150,8 @@ def with_formats(verb: Callable[..., None]) -> Callable[..., None]:
     """
     signature = inspect.signature(verb, eval_str=True)
     releases, *own = signature.parameters.values()
-    common = []
-    others = []
+    common: list[inspect.Parameter] = []
+    others: list[inspect.Parameter] = []
     for name, kind in FORMATS.items():
         option = inspect.Parameter(
             name,
@@ -225,8 +225,8 @@ def audit(
         outputs = Outputs(files, **paths)
         audited = audit_all([*files, *(family or [])], read, plan, beside)
         lines = _setting_lines(audited.audits, settings or [])
-        asked = audited._replace(statements=statements, view=view, lines=lines)
-        outputs.write(renderers(asked))
+        whole = audited._replace(statements=statements, view=view, lines=lines)
+        outputs.write(renderers(whole))
     if not outputs.uses_stdout:
         print_audits(audited.audits, view, lines)
         outputs.print_places()

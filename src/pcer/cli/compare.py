@@ -1,7 +1,7 @@
-"""The verbs that help to choose: ``pcer plan``, ``compare``, ``trend``, ``recommend``.
+"""How does one ask what to choose? ``plan``, ``compare``, ``trend``, ``recommend``.
 
 Each reads releases, asks one function of ``pcer.deciding``, and shows or writes the
-answer.
+answer. To add such a verb: its function here, and a row of ``VERBS`` in ``cli.app``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""A command's process: signals that stop it, its streams, and the machine's limits.
+"""What may stop a command: signals, its streams, the limits of the machine?
 
 SIGTERM or SIGHUP becomes an exception in the main thread, so that workers end, locks
 are released and staged files removed; if that takes long, the process ends without it.
 The reader of standard output may leave early, as ``head`` does. Characters that an
-encoding lacks get plain substitutes.
+encoding lacks get plain substitutes. ``cli.app`` and ``outputs`` call this file. To add
+a signal: a row of ``SIGNALS``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The verb for one person whose record was trained on: ``pcer receipt``."""
+"""What was spent of one person? The verb ``pcer receipt``, for whoever trained.
+
+Called by ``cli.app``; the numbers are from ``sweep.receipts``. To add a sentence: a
+``yield`` of ``receipt_words``.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The trainer's verbs: ``pcer train`` and ``pcer demo``.
+"""How does a trainer ask? The verbs ``pcer train`` and ``pcer demo``.
 
 ``pcer train`` trains networks by a sweep (``pcer.sweep``), or modules of a user by
 Opacus through the same sweep, or fits estimators (``pcer.models``). What every kind
 needs is an option or a key of the run file; ``OF_NETWORKS`` and ``NOT_FOR_MODULES`` say
-what is refused where it would be ignored.
+what is refused where it would be ignored. Called by ``cli.app``. To add an option: an
+argument that is called like the field it fills.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """ACS Income 2018: does a person earn more than 50,000 dollars a year?
 
-The task ACSIncome of folktables, for California, Texas and New York.
+The task ACSIncome of folktables, for California, Texas and New York. ``benchmarks``
+lists it. To add a feature or an attribute: a row of the literal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """UCI Adult: does a person earn more than 50,000 dollars a year?
 
-From the census survey of 1994.
+From the census survey of 1994. ``benchmarks`` lists it. To add a feature or an
+attribute: a row of the literal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Bias in Bios: is a person with a biography on the web a professor or a nurse?"""
+"""Bias in Bios: is a person with a biography on the web a professor or a nurse?
+
+``benchmarks`` lists it. To add a feature or an attribute: a row of the literal.
+"""
 
 from __future__ import annotations
 

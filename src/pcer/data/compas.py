@@ -1,4 +1,7 @@
-"""ProPublica COMPAS: is a defendant charged with a new crime within two years?"""
+"""ProPublica COMPAS: is a defendant charged with a new crime within two years?
+
+``benchmarks`` lists it. To add a feature or an attribute: a row of the literal.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What does training need of records, and which of them does a seed train on?
 
 Benchmarks (``pcer.data.task``) and users' tables (``pcer.data.own_table``) become a
-``GroupedDataset``; ``pcer.sweep`` splits and trains it.
+``GroupedDataset``; ``pcer.sweep`` splits and trains it. To add what training must know
+of a record: a field, and its check in ``_faults``.
 """
 
 from __future__ import annotations

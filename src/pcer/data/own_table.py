@@ -1,7 +1,8 @@
 """How does a user's table become a dataset, and what happens to each column?
 
 ``pcer train TABLE`` calls ``read_table``, whose account of the columns it shows, and
-``guessed`` where it has to ask what the columns mean.
+``guessed`` where it has to ask what the columns mean. To add a rule of what a column
+is: a case of ``_role``, and its words in ``_account``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How is a table opened: named columns of a benchmark, or a user's whole table?
 
 ``pcer.data`` reads what it trains on, ``pcer.tables`` what it makes releases of. A
-column is an array of numbers with NaN, or of text with None, for missing values.
+column is an array of numbers with NaN, or of text with None, for missing values. To add
+a file format: its ending here, and a case where columns and tables are opened.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Called by ``pcer.compare`` and ``pcer compare``; ``trend`` compares the last of 
 versions with the first. Settings are matched by name, each measured by one attack in
 both releases, and every change gets its error (``measuring.contrasts``), p-value,
 verdict and sentence. ``python -m benchmarks.alarms comparisons`` counts false alarms.
+To add a number of a change: a field of ``Change``, filled in ``_change``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Called by ``pcer.detectable`` and ``pcer plan``, with sizes of groups or an earlier
 release. A planned study is a ``Design`` (``measuring.power``): so many people, so many
 splits, and the error of the exposure. Power is that of the audit's tests, at the first
-step of Holm over its family.
+step of Holm over its family. To add a number: a field of ``OutlookRow`` or
+``OutlookPoint``, filled in ``_row`` or ``_curve``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Called by ``recommend``. Two costs, by Renyi divergences: of reading all models that
 were compared, and of a fresh private selection over the private settings, which is a
-plan and no promise about the choice that was made.
+plan and no promise about the choice that was made. To add a law of the number of runs:
+a row of ``SHAPES``.
 """
 
 from __future__ import annotations

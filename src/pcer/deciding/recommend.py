@@ -9,8 +9,8 @@ and limits (one of exposure counts for each deciding attack); else it is open. P
 estimates are never compared with a limit: ``python -m benchmarks.planner choices``
 counts how often either is wrong.
 
-The numbers and their bounds are in ``candidates``, what they show of one setting in
-``answers``, the price of choosing in ``price``.
+The numbers of each setting, their bounds and what they show are in ``candidates``, the
+price of choosing in ``price``. To add a limit: see ``candidates``.
 """
 
 from __future__ import annotations

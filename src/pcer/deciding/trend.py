@@ -1,7 +1,8 @@
 """Is the last of several versions worse than the first?
 
 Called by ``pcer.trend`` and ``pcer trend``. Every version is audited, in the setting
-that all of them have; only the last is tested against the first, by ``compare``.
+that all of them have; only the last is tested against the first, by ``compare``. To add
+a number: a field of ``Trend``.
 """
 
 from __future__ import annotations

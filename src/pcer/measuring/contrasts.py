@@ -6,7 +6,8 @@ attack, groups and splits in both releases; ``deciding.candidates`` uses ``Contr
 Every change is about people like these. For the same splits, split error is estimated
 from how the changes vary over splits (Student's t). The models may memorise the same
 people or others: counts do not say which, so others are taken. Symbols are those of
-``variances``; arrays are over the group, or (side, pair) over both groups of a pair.
+``variances``; arrays are over the group, or (side, pair) over both groups of a pair. To
+add a kind of change: a function that gives ``Rows``, as ``pair_rows`` does.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ Families, each of all settings:
 
 ``alarms`` does the same for many families of made-up groups (``attacks.placebo``).
 Called by ``tested``, the planner, comparisons and the benchmarks. Arrays are (setting,
-group) or (setting, pair); those of several attacks have the attack as first axis.
+group) or (setting, pair); those of several attacks have the attack as first axis. To
+add a comparison: a field of ``PairTests``, and what ``decide`` concludes from it.
 """
 
 from __future__ import annotations

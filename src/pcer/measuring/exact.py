@@ -14,7 +14,8 @@ tails with the variance it has, and no third or fourth cumulant above the varian
 
 Symbols, of one stratum (a label of a split) and one group: n records (``total``), t of
 them trained on, k classified correctly, h hits (trained on and correct). If membership
-is exchangeable, h has mean t k / n and variance t k (n - k) (n - t) / (n^2 (n - 1)).
+is exchangeable, h has mean t k / n and variance t k (n - k) (n - t) / (n^2 (n - 1)). To
+add a statistic of these draws: a function of ``Strata``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ A split that draws its training records at random gives every cell (group by lab
 hypergeometric share of them; balanced on something, within each stratum of that. Given
 the totals, splits are independent; the folds of a cross-validation are not, so what
 needs independence leaves them out. Tables are (split, group, label); a *stratum* is
-what a split is balanced on, its *cells* what chance divides the stratum among.
+what a split is balanced on, its *cells* what chance divides the stratum among. To add a
+chance: a function of ``SplitCounts``, asked by a check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is fixed before looking: possible verdicts, a policy's rules, an audit's plan.
+"""What is fixed before looking? Verdicts, benefits, a policy, an audit's plan.
 
 Users make a ``Plan`` (``pcer.Plan``, options of ``pcer audit``, a TOML file); every
 room below takes it as it is. To add a rule of a policy: a field of ``Policy``, and a
@@ -13,6 +13,7 @@ import hashlib
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -127,8 +128,8 @@ class BenefitKind(NamedTuple):
 
 
 def _in_cells(counts: Counts, cells: tuple[str, ...]) -> FloatArray:
-    first, *others = (counts._asdict()[cell] for cell in cells)
-    return sum(others, start=first)
+    by_cell: dict[str, FloatArray] = counts._asdict()
+    return np.sum([by_cell[cell] for cell in cells], axis=0)
 
 
 POSITIVE_RATE: Final = "positive_rate"  # the one that releases give without counts

@@ -1,4 +1,4 @@
-"""Errors of exposure and benefit for people like these, and the luck of a split.
+"""How far may exposure and benefit err, for people like these, and by a split?
 
 "Do the groups differ?" is about other people of the same kind, not about these records
 alone: the error has the part that random splits cause, which goes to 0 with more
@@ -25,7 +25,8 @@ two wrong people added (Agresti and Coull): the plain formula has error 0 where 
 was wrong, and its intervals then hardly ever cover. `python -m benchmarks.coverage
 counts` has the figures.
 
-What the split alone gives if nothing was memorised is ``split_luck``.
+What the split alone gives if nothing was memorised is ``split_luck``. To add an error:
+a function here, with its formula in these symbols.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a release is about, in readers' words, and the facts that it states.
+"""What is a release about, in readers' words, and which facts does it state?
 
 Every function that makes a release calls ``facts_of``. To add words for readers: a
 field of ``About``, which ``facts_of`` hands on as a field of ``ReleaseFacts``.

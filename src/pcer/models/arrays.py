@@ -1,4 +1,4 @@
-"""From predictions to a release: for any model, in any dataframe library.
+"""How do predictions of any model, in any dataframe library, become a release?
 
 One table can hold many models: give ``seed`` and ``epsilon`` as columns. ``rows`` reads
 and checks the columns; ``pcer.tables`` comes to ``releases_of``, too, so that the same

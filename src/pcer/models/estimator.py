@@ -1,9 +1,10 @@
-"""From any estimator to a release: fit a fresh clone on many splits, attack, count.
+"""How does an estimator become a release? Fit clones on splits, attack, count.
 
 Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM,
 skorch; and any function that trains. Only the release leaves; scores of single records
 stay in memory or in a store that only their owner can read. ``pcer train --estimator``
-comes here, too.
+comes here, too. To add a question about the model: an argument of both doors, handed on
+in ``plan`` or ``About``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Estimators fitted on many splits, in as many processes as wanted.
+"""How are estimators fitted on many splits, in as many processes as wanted?
 
 A model gives two things for every record: its log odds of the true class, and whether
 it predicts the positive label. Both depend on the split only, not on how many fits run
 at once. With a store each finished model is a file, so that an interrupted call
-resumes. ``estimator`` calls ``fit_all``.
+resumes. ``estimator`` calls ``fit_all``. To add what a model says: a field of
+``Answers``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a table of predictions says row by row: columns as given, checked arrays out.
+"""What does a table of predictions say row by row, once it is checked?
 
 ``arrays`` calls ``rows_of`` for columns in memory, ``pcer.tables`` for files and
 databases. Both count the result with ``arrays.releases_of``.

@@ -1,7 +1,8 @@
-"""From one model's signals to a release of exposure alone.
+"""How do the signals of one model become a release of exposure alone?
 
 For models that are trained once, such as large ones: nothing is predicted, so groups
-have sizes and attacks, but no outcomes.
+have sizes and attacks, but no outcomes. Users call ``release_from_signals``. To add a
+statistic of a signal: its exposure in ``_of_people``.
 """
 
 from __future__ import annotations

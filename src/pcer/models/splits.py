@@ -1,4 +1,4 @@
-"""Random splits, drawn here or by a splitter of scikit-learn.
+"""Which random splits are there: drawn here, or by a splitter of scikit-learn?
 
 Every test of exposure needs random splits; others are refused. A release says what was
 divided (records or people) and what was balanced. ``estimator`` calls this module.

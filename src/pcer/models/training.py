@@ -1,9 +1,10 @@
-"""What is trained: estimators and training functions, each in all of its settings.
+"""What is trained? Estimators and training functions, each in all its settings.
 
 A setting is a model and a budget. ``estimator`` calls ``candidates_of`` before anything
 is fitted, and writes ``described`` and ``versions`` into the release; ``fits`` trains
 the candidates. ``cli`` and ``train`` find by ``object_named`` what users call
-``package.module:Name``.
+``package.module:Name``. To add what can be trained: a case of ``candidates_of`` and
+``unfit``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ smallest disparity, at every floor of a grid; the audit repeats it over the floo
 say something about exposures. ``comparisons`` and ``agreement`` are made of a finished
 audit when they are asked for (``--paper``, the study, the report's tables).
 Descriptive: seeds and budgets share records, so counts over settings are no independent
-votes.
+votes. To add a comparison: a field of ``Comparison``, filled in ``_comparison``.
 """
 
 from __future__ import annotations

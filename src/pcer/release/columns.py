@@ -1,7 +1,8 @@
 """How do columns of any dataframe library become numpy arrays and codes?
 
 Everything that takes a user's data (``models``, ``tables``, ``data``) converts it here,
-once. A column of names becomes ``Coded``: whole numbers into sorted names.
+once. A column of names becomes ``Coded``: whole numbers into sorted names. To add a
+kind of column: a function here, whose errors name the column.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ outside it:
   counted.
 * **Certain cells.** A cell of a confusion table that is empty in one part and not in
   the other reveals the membership of everybody in it, however many they are.
+
+To add a rule: a field of ``Disclosure``, which ``build`` heeds.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Everything that computes (``measuring``, ``paper``, ``auditing``) starts from panels. A
 setting is a model and a budget. Panels are ordered by model, unnamed first, then by
-budget; their arrays by seed and group.
+budget; their arrays by seed and group. To add an array: a field of ``Panel``, filled in
+``_panel``.
 """
 
 from __future__ import annotations

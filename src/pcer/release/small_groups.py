@@ -5,7 +5,8 @@ few people of one label in one part are joined (``disclosure`` says why). Tables
 several attributes are about the same people and can be subtracted from each other, so
 the rule covers all tables of a command at once. An atom is a combination of attribute
 values that occurs; whatever is a linear combination of released groups is revealed of
-the atoms in it. People without a group are a group that is not written.
+the atoms in it. People without a group are a group that is not written. To add a reason
+against a group: what ``Allowed`` says of it, found in ``allowed_groups``.
 """
 
 from __future__ import annotations

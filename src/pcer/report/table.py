@@ -3,7 +3,7 @@
 A ``Table`` knows no format: the files of ``tables`` make it, those of ``formats``
 render it, and escape names, which are other people's. A line break in a cell is kept
 where the format can show it; a soft hyphen or a zero-width space marks where only a
-narrow terminal may break.
+narrow terminal may break. To add a mark: its sign here, and in ``LAYOUT``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 ``pcer verify`` calls this file. An audit's JSON is recomputed and compared field by
 field, a page is rendered again from what it carries and compared byte by byte. Nothing
-that a file says is trusted but its plan and its releases.
+that a file says is trusted but its plan and its releases. To let it check another file:
+a function that gives the first difference, and the verb.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Sweeps (``pcer.sweep.run``) and fits (``pcer.models``) keep blocks in a folder w
 owner. A block is an array and the names of its rows, perhaps with a second array,
 written whole or not at all. It carries digests of its arrays, its record and its
 settings: a block that was changed, or made with other settings, does not count. Rows
-are about persons, so all files are readable by their owner only.
+are about persons, so all files are readable by their owner only. To add what a block
+keeps: a field of ``StoredBlock``, written by ``save_block``.
 """
 
 from __future__ import annotations

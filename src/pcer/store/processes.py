@@ -1,7 +1,8 @@
 """How do tasks run in worker processes of this machine?
 
 Training (``pcer.train.run``), fits and attacks give theirs to ``run_tasks``. A worker
-holds records and perhaps a secret: however its parent ends, it is gone in a second.
+holds records and perhaps a secret: however its parent ends, it is gone in a second. To
+run something else in workers: hand it to ``run_tasks``.
 """
 
 from __future__ import annotations

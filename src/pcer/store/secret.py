@@ -2,7 +2,8 @@
 
 ``pcer train`` and the estimators' releases make one for private records, or read one.
 It is kept in the user's state folder, outside any folder that is handed over, readable
-by its owner only, under a name derived from it, by which a folder finds it again.
+by its owner only, under a name derived from it, by which a folder finds it again. To
+add a form of secrets: a case of ``read_secret``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 ``person_receipts`` reads (``pcer receipt``). Both hold the receipt, which is a bound,
 and the realised epsilon, which papers print and which is no bound. Those in a release
 are exact statistics of training records, outside the training epsilon; the folder is
-about persons: only its owner can read it, and nothing in it is for publication.
+about persons: only its owner can read it, and nothing in it is for publication. To add
+a number for one person: a field of ``SettingReceipts``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How do the scores of a sweep become its releases?
 
 ``pcer.sweep.run`` asks ``allowed_attributes`` before it trains, and ``build_releases``
-afterwards, which counts, attacks, and states privacy spent and provenance.
+afterwards, which counts, attacks, and states privacy spent and provenance. To add a
+fact that is stated: a field of ``ReleaseFacts``, filled in ``_facts``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 ``DIR/NAME.scores``, which one process owns. Every finished block of models is one file
 there, written whole or not at all; a killed sweep resumes with what is missing. A model
 does not depend on its block, so the release has the same bytes however often it was
-interrupted.
+interrupted. To add a file beside the release: its name in ``_paths``.
 """
 
 from __future__ import annotations

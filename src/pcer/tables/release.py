@@ -2,7 +2,8 @@
 
 ``pcer release TABLE`` calls ``releases_from_table``. A table that fits in memory is
 read whole. A larger one is counted by its database, which returns its distinct rows
-with their numbers. Either way ``pcer.models.arrays`` makes the releases.
+with their numbers. Either way ``pcer.models.arrays`` makes the releases. To add an
+argument: a field of ``PredictionColumns``, heeded in ``_read``.
 """
 
 from __future__ import annotations

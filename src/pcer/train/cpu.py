@@ -1,11 +1,12 @@
 """How does a block of models train on one core of this machine?
 
-``devices`` makes the ``CpuDevice``, which hands tensors to compiled kernels
-as numpy arrays that share their memory. They compute the same as ``step``, to rounding,
-one model at a time, so that all it touches stays in the cache; units are rows and
-records columns, and no batch is padded. In loops r is a record, u a unit of a layer, k
-a feature, p a parameter. The order of additions is part of the result: change it, and
-no model is the same bit for bit.
+``devices`` makes the ``CpuDevice``, which hands tensors to compiled kernels as numpy
+arrays that share their memory. They compute the same as ``step``, to rounding, one
+model at a time, so that all it touches stays in the cache; units are rows and records
+columns, and no batch is padded. In loops r is a record, u a unit of a layer, k a
+feature, p a parameter. The order of additions is part of the result: change it, and no
+model is the same bit for bit. To add a kernel: a function here, named in
+``compile_kernels``, and its twin in ``step``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """How does a block train on a CUDA device? A captured step is replayed.
 
-``devices`` imports this where a CUDA device was asked for, and nothing else
-does: torch's CUDA builds bring triton. Noise bits come from a kernel that computes
-Philox 4x64-10 by counter, the bits of numpy's generator. Networks with two hidden
-layers take a step in three kernels and two products, the arithmetic of ``step``, fused:
-what a record needs between the first layer's product and its gradient stays in
-registers; noise, momentum and weights are one pass. Others take the plain path.
+``devices`` imports this where a CUDA device was asked for, and nothing else does:
+torch's CUDA builds bring triton. Noise bits come from a kernel that computes Philox
+4x64-10 by counter, the bits of numpy's generator. Networks with two hidden layers take
+a step in three kernels and two products, the arithmetic of ``step``, fused: what a
+record needs between the first layer's product and its gradient stays in registers;
+noise, momentum and weights are one pass. Others take the plain path. To add a kernel: a
+function here, and its twin in ``step``.
 """
 
 from __future__ import annotations

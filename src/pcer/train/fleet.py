@@ -1,8 +1,9 @@
-"""What goes into training and what comes out: data, models, blocks, predictions.
+"""What goes into training and what comes out? Data, models, blocks, predictions.
 
 ``run.train_seeds`` and ``sweep.run`` check their data here (``TrainingData.of``), turn
 budgets into models (``calibrated``, ``plan_models``), cut these into blocks, and put
 the results together (``gather_predictions``). Devices share ``Model`` and its result.
+To add a result: a field of ``BlockResult``, put together in ``gather_predictions``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ own for the sweep. A block whose process or node dies is started again, and give
 same bytes. ``run`` calls ``require_ray`` before a sweep and ``train_on_ray`` for its
 blocks. joblib's backend for Ray, which fits may use, is not enough here: it yields no
 result before the slowest of a list (no ``return_as``), takes the signals of this
-process, and where no cluster is, it waits for 200 s and ends the process.
+process, and where no cluster is, it waits for 200 s and ends the process. To add a
+setting of the cluster: a field of ``EngineFlags``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 It trains them in this process, in processes of this machine, or on a Ray cluster.
 ``train_seeds`` is for users; sweeps cut blocks themselves and call ``run_blocks``,
-after ``require_engine`` and ``prepare``.
+after ``require_engine`` and ``prepare``. To add an engine: a case of ``run_blocks`` and
+of ``require_engine``.
 """
 
 from __future__ import annotations

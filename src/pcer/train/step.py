@@ -4,7 +4,8 @@ The engine and its devices call them; a device's kernels do the same arithmetic.
 first axis is the model, the second the record. Gradients of single records are never
 formed: that of a linear layer with input a and signal s is the outer product of (a, 1)
 and s, so its squared norm is (|a|^2 + 1)|s|^2, and the sum of clipped gradients is a
-product of the inputs with the signals scaled by the clip factor.
+product of the inputs with the signals scaled by the clip factor. To add a part of a
+step: a function here, called by ``engine``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Every so many steps a device computes the norms of all training records, rounded
 bins; the rule then decides on new bounds, a filter on who is left out, and the book
 counts. What a step reads is overwritten in place, so that a captured step sees it. The
 engine makes a ``Watch`` for each block; devices ask it which norms are ``due``,
-``refresh`` it with them, and read the ``limits`` of a step. Rules are in ``rules``.
+``refresh`` it with them, and read the ``limits`` of a step. Rules are in ``rules``. To
+add what a rule may see: a field of ``rules.Refresh``, filled by ``refresh``.
 """
 
 from __future__ import annotations

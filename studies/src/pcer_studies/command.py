@@ -2,7 +2,8 @@
 
 ``pcer`` finds ``register`` by an entry point of the package. The verb only reads its
 options: ``run`` trains, ``sensitivity.run`` trains what the paper leaves open, and
-``tables.folder`` makes every file.
+``tables.folder`` makes every file. To add an option: an argument of the verb, handed to
+one of these.
 """
 
 from __future__ import annotations

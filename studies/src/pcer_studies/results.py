@@ -2,7 +2,7 @@
 
 ``Study`` reads the releases and ``study.json``, and audits when first asked; tables,
 claims and pages all take their numbers from it. ``origin`` and ``data_notes`` say in
-words what was run and on whose records.
+words what was run and on whose records. To add what is read: a method of ``Study``.
 """
 
 from __future__ import annotations

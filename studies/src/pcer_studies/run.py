@@ -2,7 +2,8 @@
 
 ``pcer reproduce`` calls ``require_ready`` and ``train_study``. With
 ``sensitivity.run``, this module belongs to the trainer's half; the rest of the study
-belongs to the auditor's.
+belongs to the auditor's. To add a dataset: its settings in ``protocol``, and a case of
+``_dataset``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 ``ReleaseArrays`` is made once a release (``release.kept(ReleaseArrays)``): the checks
 of ``logic`` look at it, and the audit takes effective numbers of units from it.
 ``Splits`` is what the checks of ``chance`` look at: the distinct splits of a release
-that says that they are random.
+that says that they are random. To add what checks look at: an attribute of one of the
+two.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Each check takes the distinct ``Splits`` of a release and its share of ``LEVEL``, and
 yields a ``Finding`` where chance has at most that probability if the declarations are
-true; over groups and settings p-values are adjusted by Holm, or Bonferroni. ``table``
-lists the checks and says how to add one.
+true; over groups and settings p-values are adjusted by Holm, or Bonferroni. ``CHECKS``
+in the front of this room lists them and says how to add one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which declarations of a release do its own numbers contradict for certain?
 
 Each check takes the ``ReleaseArrays`` of a release and yields a ``Finding`` for each
-contradiction; no chance is involved. ``table`` lists the checks and says how to add
-one.
+contradiction; no chance is involved. ``CHECKS`` in the front of
+this room lists them and says how to add one.
 """
 
 from __future__ import annotations

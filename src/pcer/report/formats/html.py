@@ -2,7 +2,7 @@
 
 The page calls ``to_html`` with an ``id`` and styles what it gets by its own sheet.
 Notebooks call it without one: then every style is an attribute, so that nothing around
-the table is styled.
+the table is styled. To add what a cell may hold: a case of ``_cell``.
 """
 
 from __future__ import annotations

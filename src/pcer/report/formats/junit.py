@@ -1,7 +1,8 @@
 """How are audits and comparisons written for a test runner?
 
 ``pcer audit --junit`` and ``pcer compare --junit`` call this file. A release is a suite
-and a rule is a test, which fails where the rule is broken.
+and a rule is a test, which fails where the rule is broken. To add a test: a ``Case`` of
+``_cases``; rules of policies come by themselves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How are views and tables written as LaTeX?
 
 ``pcer audit --latex`` and ``Audit.paper().to_latex()`` call this file. The paper's
-study typesets names with ``latex_text``.
+study typesets names with ``latex_text``. To add a sign: a row of ``LATEX_SIGNS``.
 """
 
 from __future__ import annotations

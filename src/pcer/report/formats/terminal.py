@@ -1,7 +1,8 @@
 """How are views and tables written for a terminal?
 
 The command line and results in Python print with this file; other formats write text
-``without_marks``. Whatever the width, no line is too long and no number breaks.
+``without_marks``. Whatever the width, no line is too long and no number breaks. To add
+a kind of part: a case of ``terminal_parts``.
 """
 
 from __future__ import annotations

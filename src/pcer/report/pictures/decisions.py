@@ -1,7 +1,8 @@
 """How are recommendations and outlooks drawn?
 
 ``choice_svg`` stands on the page of a recommendation and in notebooks, and
-``outlook_chart`` is the curve of ``pcer plan`` over numbers of splits.
+``outlook_chart`` is the curve of ``pcer plan`` over numbers of splits. To add such a
+picture: a function here, and the result in ``show.DISPLAYS``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 ``finding_svg`` is the picture of the page, of notebooks and of ``Audit.plot``; a trend
 draws one setting over versions with it. ``floors_svg`` stands in the page's appendix.
-``templates/finding.svg`` and ``templates/floors.svg`` place the marks.
+``templates/finding.svg`` and ``templates/floors.svg`` place the marks. To add a mark:
+its coordinates in ``_drawn_setting``, and its place in the template.
 """
 
 from __future__ import annotations

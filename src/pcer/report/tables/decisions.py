@@ -1,6 +1,7 @@
 """How are comparisons, trends, outlooks and recommendations shown?
 
-The command line and ``show`` call the view of each: what a terminal shows, in order.
+The command line and ``show`` call the view of each: what a terminal shows, in order. To
+add a view: a function here, and a row of ``show.DISPLAYS``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which tables tell the finding, the numbers behind it, and what was tested?
 
 ``finding_table`` stands in every output; the tables of groups, pairs and attacks stand
-under "Every test" and "Every attack" of the full view and the page's appendix.
+under "Every test" and "Every attack" of the full view and the page's appendix. To add a
+column: a pair of its list ``columns``, the head and what makes a cell.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Which tables tell the paper's numbers, by its own cost, the overfitting gap?
 
-``paper_strip`` stands in a terminal, all others in the paper's view and on the page.
+``paper_strip`` stands in a terminal, all others in the paper's view and on the page. To
+add a table: one more of ``paper_tables``.
 """
 
 from __future__ import annotations

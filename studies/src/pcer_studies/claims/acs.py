@@ -1,4 +1,4 @@
-"""Claims about ACS Income (Table 2). Our draw of the records is not the paper's.
+"""What does the paper claim about ACS Income (Table 2), on another draw of records?
 
 Read by ``ledger``. To add a claim: an entry of ACS_CLAIMS, and its words in
 ``claims.toml``.

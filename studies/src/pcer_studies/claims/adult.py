@@ -1,4 +1,4 @@
-"""Claims about Adult: race (Table S4) and sex (Table S3).
+"""What does the paper claim about Adult: race (Table S4) and sex (Table S3)?
 
 Read by ``ledger``. To add a claim: an entry of RACE_CLAIMS or SEX_CLAIMS, and its words
 in ``claims.toml``.

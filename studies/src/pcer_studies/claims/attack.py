@@ -1,4 +1,4 @@
-"""Claims about the direct attack and how far it agrees with the gap (Tables S5, S6).
+"""What does the paper claim of the direct attack and the gap (Tables S5, S6)?
 
 Read by ``ledger``. To add a claim: an entry of ATTACK_CLAIMS or AGREEMENT_CLAIMS, and
 its words in ``claims.toml``.

@@ -1,4 +1,4 @@
-"""Claims about Bias in Bios (Table 3).
+"""What does the paper claim about Bias in Bios (Table 3)?
 
 Read by ``ledger``. To add a claim: an entry of BIOS_CLAIMS, and its words in
 ``claims.toml``.

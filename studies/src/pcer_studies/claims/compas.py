@@ -1,4 +1,4 @@
-"""Claims about COMPAS (Table 1, Figure 1b), and about its strongest privacy.
+"""What does the paper claim about COMPAS (Table 1, Figure 1b), and strong privacy?
 
 Read by ``ledger``. To add a claim: an entry of COMPAS_CLAIMS or STRONG_CLAIMS, and its
 words in ``claims.toml``.

@@ -1,4 +1,4 @@
-"""Claims about the floor: Table S1, and what the paper makes of it.
+"""What does the paper claim about the floor (Table S1), and make of it?
 
 Read by ``ledger``. To add a claim: an entry of FLOOR_CLAIMS, and its words in
 ``claims.toml``.

@@ -1,7 +1,8 @@
 """What did our run measure, and how would it have been with other seeds?
 
 The view of our run that claims are put to; made by ``ledger``, once for each reading of
-Adult, and by ``facts``.
+Adult, and by ``facts``. To add a question: a method of ``View`` (views.py), answered
+here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What did the paper print, and how far may a printed number err?
 
-The view of the paper that claims are put to; made by ``ledger``, beside a study.
+The view of the paper that claims are put to; made by ``ledger``, beside a study. To add
+a question: a method of ``View`` (views.py), answered here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Questions that the claims about several datasets ask.
+"""Which questions do the claims about several datasets ask?
 
 Called by the modules of claims, one for each dataset. A question is made by a rule
-(``rules``) from numbers (``quantities``).
+(``rules``) from numbers (``quantities``). To add a question: a function here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims about the whole, from the introduction to the conclusion.
+"""What does the paper claim about the whole, from introduction to conclusion?
 
 Read by ``ledger``. To add a claim: an entry of WHOLE_CLAIMS, and its words in
 ``claims.toml``.

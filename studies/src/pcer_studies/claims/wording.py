@@ -1,4 +1,4 @@
-"""How the pages write numbers, and which numbers stand for words such as "flat".
+"""How do the pages write numbers, and which numbers stand for words such as "flat"?
 
 Called by every module of claims that prints or judges. To add a threshold: a row of
 ``thresholds.csv``, which the ledger prints at its end.

@@ -1,7 +1,8 @@
 """How far is every reading from the paper, and from pcer's own?
 
 ``sensitivity.run`` calls ``analyse`` with the values of all trained variants; the
-result is ``sensitivity.json``, from which ``page`` writes ``sensitivity.md``.
+result is ``sensitivity.json``, from which ``page`` writes ``sensitivity.md``. To add a
+measure: a row of MEASURES.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What did the models of a variant give, one value per seed?
 
 ``sensitivity.run`` reads the values of trained releases by ``observe``; ``analysis``
-takes them. ``observed_of`` takes them from a written file instead.
+takes them. ``observed_of`` takes them from a written file instead. To add a value: a
+row of OF_MODELS or OF_GROUPS.
 """
 
 from __future__ import annotations

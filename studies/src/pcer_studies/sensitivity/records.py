@@ -1,6 +1,7 @@
 """What does ``sensitivity.json`` hold, and how is it read?
 
-``analysis.analyse`` makes a ``Sensitivity``; ``page.to_page`` writes it for people.
+``analysis.analyse`` makes a ``Sensitivity``; ``page.to_page`` writes it for people. To
+add a number: a field of the record that it is about.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How are the variants of what the paper leaves open trained and compared?
 
 ``pcer reproduce --sensitivity`` calls ``run_sensitivity``; a killed run goes on. With
-``run``, this module belongs to the trainer's half.
+``run``, this module belongs to the trainer's half. To add a variant: a row of
+``variants.VARIANTS``.
 """
 
 from __future__ import annotations

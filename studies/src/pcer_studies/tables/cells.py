@@ -1,7 +1,7 @@
 """How do ``cells.md`` and ``cells.csv`` show every figure of the paper beside ours?
 
 ``tables.folder`` writes both from the comparisons of ``comparison.compare``, and puts
-``by_records`` into the README.
+``by_records`` into the README. To add a column: a head, and its cell in ``_table_of``.
 """
 
 from __future__ import annotations

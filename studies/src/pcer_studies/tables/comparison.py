@@ -12,8 +12,9 @@ is at most
 The published error is the width of the printed 95 % interval / 3.92, else the printed
 standard deviation / sqrt(50), else the one printed beside the same number in another
 table; ours is made likewise from our seeds. A number of seeds has a binomial error.
-Where the paper prints none, ours stands alone, and two equally exact studies agree
-less often: see ``EXPECTED_WITHOUT_ERROR``.
+Where the paper prints none, ours stands alone, and two equally exact studies agree less
+often: see ``EXPECTED_WITHOUT_ERROR``. To add a verdict: a case of ``compare``, counted
+in COUNTS and said in WORDS.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How is the paper's Figure 1 drawn from the study?
 
 Two panels show the outcome gap and the disparity against the budget. ``tables.folder``
-writes it as SVG and PNG.
+writes it as SVG and PNG. To add a panel: a row of PANELS.
 """
 
 from __future__ import annotations

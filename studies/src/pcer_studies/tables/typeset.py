@@ -1,6 +1,7 @@
 """How are the paper's tables written as Markdown and as LaTeX?
 
-``tables.folder`` writes both pages from the descriptions of ``layout.paper_tables``.
+``tables.folder`` writes both pages from the descriptions of ``layout.paper_tables``. To
+add a sign: a row of LATEX_SIGNS.
 """
 
 from __future__ import annotations
