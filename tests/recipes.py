@@ -12,13 +12,15 @@ from textwrap import indent
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-# The imports that a new file needs, and that of the file in which its row stands.
+# Head and imports of a new file, and the import where its row stands.
 OF_NEW_FILES = {
     "data/loans.py": (
+        '"""Did a person pay? ``benchmarks`` lists it. To add a feature: a row."""\n'
         "import operator\n"
         "from pcer.data.task import DataFile, DatasetTask, GroupRule, Number\n"
     ),
     "report/formats/headlines.py": (
+        '"""What is a line on each audit? To add one: here."""\n'
         "from collections.abc import Sequence\n"
         "from pcer.auditing.record import Audit\n"
         "from pcer.files import as_shown\n"

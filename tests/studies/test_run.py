@@ -106,10 +106,10 @@ def test_a_second_reading_of_adult_is_the_closest_or_is_left_out_unless_named(
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
     told: list[str] = []
     plan = StudyPlan(datasets=("compas", CLOSEST))
-    assert study_run._with_data(plan, told.append).datasets == ("compas",)
+    assert study_run.plan_with_data(plan, told.append).datasets == ("compas",)
     assert re.search("adult-closest is left out.*PCER_DATA", told[0])
     named = dataclasses.replace(plan, named=True)
-    assert study_run._with_data(named, told.append) == named
+    assert study_run.plan_with_data(named, told.append) == named
 
 
 def test_a_killed_study_goes_on_to_the_same_bytes(whole, tmp_path):
@@ -239,7 +239,7 @@ def test_variants_share_their_splits_and_differ_in_noise_and_standardisation(tra
     assert (
         config["compas-outside"]["standardise"] is False
     )  # done over all records, not again
-    features = variants_run._dataset(variant("compas-outside")).features
+    features = variants_run.variant_dataset(variant("compas-outside")).features
     np.testing.assert_allclose(features.mean(axis=0, dtype=np.float64), 0, atol=1e-4)
     np.testing.assert_allclose(features.std(axis=0, dtype=np.float64), 1, atol=1e-4)
 

@@ -172,7 +172,7 @@ def test_a_reading_changes_features_and_nothing_else(name, found, request):
 def test_the_bundled_columns_are_those_of_the_whole_table(folder):
     whole = readings.read_whole(folder=folder)
     assert {len(values) for values in whole.values()} == {48_842}
-    for name, values in readings._bundled().items():
+    for name, values in readings.bundled_columns().items():
         np.testing.assert_array_equal(whole[name], values)
 
 

@@ -261,7 +261,7 @@ def test_a_cached_noise_that_is_too_weak_is_searched_again(cache, searches, name
     record = json.loads(only(cache).read_bytes())
     weak = 0.7 * computed.noise_multiplier
     wrong_answer = replace(computed, noise_multiplier=weak)
-    whole = accounting._cache_record(record["question"], wrong_answer)
+    whole = accounting.cache_record(record["question"], wrong_answer)
     only(cache).write_text(json.dumps(whole))
     assert answer(0.2, config) == computed
     assert searches == [0.2, 0.2]
@@ -300,7 +300,7 @@ def damaged(whole: bytes, damage: bytes | tuple | Budget) -> bytes:
         return damage
     record = json.loads(whole)
     if isinstance(damage, Budget):
-        record = accounting._cache_record(record["question"], damage)
+        record = accounting.cache_record(record["question"], damage)
     else:
         *names, last, value = damage
         reduce(getitem, names, record)[last] = value
@@ -318,7 +318,7 @@ def test_a_damaged_altered_or_wrong_file_is_passed_over_and_replaced(
     only(cache).write_bytes(damaged(whole, damage))
     # A whole file is read, and only its noise or its accountants give it away.
     read = damage if isinstance(damage, Budget) else None
-    assert accounting._cached_answer(only(cache), question) == read
+    assert accounting.cached_answer(only(cache), question) == read
     assert answer() == computed
     assert computed.noise_multiplier == 1.5
     assert only(cache).read_bytes() == whole

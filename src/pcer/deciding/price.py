@@ -3,7 +3,7 @@
 Called by ``recommend``. Two costs, by Renyi divergences: of reading all models that
 were compared, and of a fresh private selection over the private settings, which is a
 plan and no promise about the choice that was made. To add a law of the number of runs:
-a row of ``SHAPES``.
+its name in ``Law``, and a function as ``_poisson``.
 """
 
 from __future__ import annotations

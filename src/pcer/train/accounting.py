@@ -187,7 +187,7 @@ def joint_epsilon(
 def _calibrated(question: _Question) -> Budget:
     as_record = question.to_dict()
     path = cache_folder() / "calibrations" / f"{record_digest(as_record)[:32]}.json"
-    cached = _cached_answer(path, as_record)
+    cached = cached_answer(path, as_record)
     if cached is not None and _keeps_budget(cached, question):
         return cached
 
@@ -203,11 +203,11 @@ def _calibrated(question: _Question) -> Budget:
     # Without a writable folder everything takes longer.
     with suppress(OSError, OutputError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_files({path: canonical_json(_cache_record(as_record, answer))})
+        write_files({path: canonical_json(cache_record(as_record, answer))})
     return answer
 
 
-def _cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
+def cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
     """None unless the file is complete and answers exactly this question."""
     try:
         record = read_json(path, max_bytes=MAX_CACHE_BYTES)
@@ -223,10 +223,11 @@ def _cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
     answer = Budget(
         epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
     )
-    return answer if record == _cache_record(question, answer) else None
+    return answer if record == cache_record(question, answer) else None
 
 
-def _cache_record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
+def cache_record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
+    """What a file of the cache holds, sealed by a digest of the rest."""
     kept = {
         "noise_multiplier": answer.noise_multiplier,
         "epsilon": dict(answer.epsilon_by_accountant),

@@ -11,6 +11,8 @@ training, each with an order and a share of delta, whose budget was not exceeded
 promise. Each level is a filter that never had to drop the record: this run's loss is
 below it, except with probability delta.
 
+To add a number of a receipt: a function of steps by bin, as ``realised``.
+
 The engine folds the steps of a model into four bytes per record (``fold``), sweeps read
 them (``unfolded``), and a filter asks before every step (``allowance``).
 """

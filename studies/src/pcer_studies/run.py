@@ -113,7 +113,7 @@ def train_study(
         OutputError: something cannot be written.
     """
     require_ready(plan, folder)
-    plan = _with_data(plan, on_note)
+    plan = plan_with_data(plan, on_note)
     record = _record(plan, folder)
     total = len(plan.datasets) * len(BUDGETS) * plan.n_seeds
 
@@ -146,7 +146,7 @@ def require_ready(plan: StudyPlan, folder: Path) -> None:
     _require_data(plan)
 
 
-def _with_data(plan: StudyPlan, on_note: Callable[[str], None]) -> StudyPlan:
+def plan_with_data(plan: StudyPlan, on_note: Callable[[str], None]) -> StudyPlan:
     """The plan without the second reading, if its files lack and nobody named it."""
     if plan.named or CLOSEST not in plan.datasets:
         return plan

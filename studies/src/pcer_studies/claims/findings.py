@@ -1,4 +1,4 @@
-"""The headline analysis, ``findings.md``: people first, then advice, then method.
+"""What does a study find? ``findings.md``: people first, then advice, then method.
 
 Every number is computed from a study, and every sentence that depends on a result is
 chosen by it. A sentence about a group stands with its verdict, its made-up groups and

@@ -162,7 +162,7 @@ def load_reading(name: str, *, folder: Path | None = None) -> GroupedDataset:
     19
     """
     reading = READINGS[name]
-    columns = read_whole(folder=folder) if reading.whole else _bundled()
+    columns = read_whole(folder=folder) if reading.whole else bundled_columns()
     dataset = build(replace(adult.ADULT, name=name, features=reading.features), columns)
     return dataset if reading.scale_indicators else _numbers_scaled(dataset)
 
@@ -191,7 +191,8 @@ def _lacking(what: str) -> str:
     )
 
 
-def _bundled() -> Columns:
+def bundled_columns() -> Columns:
+    """The columns of Adult that the package carries."""
     path = locate(adult.ADULT.files[0])
     if path is None:
         raise InputError("the package's own Adult file is gone; install pcer again.")

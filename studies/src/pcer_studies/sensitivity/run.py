@@ -183,7 +183,7 @@ def _n_seeds(variant: Variant, asked: int | None) -> int:
 def _part(
     variant: Variant, folder: Path, n_seeds: int | None, config: TrainConfig
 ) -> _Part:
-    dataset = _dataset(variant)
+    dataset = variant_dataset(variant)
     sweep = Sweep(
         dataset=dataset,
         attributes=variant.attributes,
@@ -194,7 +194,7 @@ def _part(
     return _Part(variant=variant, sweep=sweep, folder=folder)
 
 
-def _dataset(variant: Variant) -> GroupedDataset:
+def variant_dataset(variant: Variant) -> GroupedDataset:
     """The variant's features of its dataset."""
     is_reading = variant.name in READINGS
     dataset = load_reading(variant.name) if is_reading else load(variant.dataset)
