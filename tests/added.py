@@ -106,7 +106,7 @@ def test_a_benefit_is_planned_asked_for_said_and_framed(tmp_path):
         share = [(cells.tp + cells.tn) / cells.n for cells in counts]
         assert min(share) <= group.benefit.mean <= max(share)
     assert "are judged rightly" in audit.account[0]
-    assert "predicted rightly" in audit.paper().to_latex()
+    assert "judged rightly" in audit.paper().to_latex()
     shown = passed("audit", GOOD, "--full", "--benefit", "accuracy").stdout
     assert " ".join(audit.account[0].split()) in " ".join(shown.split())
 
@@ -151,19 +151,18 @@ def test_a_verb_runs_and_is_listed():
 
 def test_a_policy_rule_is_named_in_files_and_broken(tmp_path):
     file = tmp_path / "policy.toml"
-    file.write_text("largest_parity_gap = 1\n")
-    assert read_policy(file).largest_parity_gap == 1
+    file.write_text("least_models = 100\n")
+    assert read_policy(file).least_models == 100
 
     done = run("audit", GOOD, "--policy", file)
 
     assert done.returncode == 1
-    assert "largest_parity_gap: limit 1 point; the gap is " in done.stderr
-    file.write_text("largest_parity_gap = 100\n")
+    assert "least_models: limit 100 models; the number is " in done.stderr
+    file.write_text("least_models = 1\n")
     passed("audit", GOOD, "--policy", file)
-    file.write_text("largest_parity_gab = 100\n")
-    assert "the nearest is largest_parity_gap" in refusal(
-        "audit", GOOD, "--policy", file
-    )
+    file.write_text("least_model = 1\n")
+    nearest = "the nearest is least_models"
+    assert nearest in refusal("audit", GOOD, "--policy", file)
 
 
 def test_a_training_rule_decides_on_every_device():
