@@ -299,12 +299,10 @@ def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
         [FILES / "adult.csv.gz"],
     )
     assert benchmarks.at_hand("acs", **places) == (acs.ACS_INCOME, [])
-    assert {row["name"]: row["at_hand"] for row in describe_datasets(**places)} == {
-        "adult": "bundled, 242 kB",
-        "compas": "bundled, 33 kB",
-        "acs": "to fetch, 3 files",
-        "bios": "to fetch, 3 files",
-    }
+    at_hand = {row["name"]: row["at_hand"] for row in describe_datasets(**places)}
+    assert at_hand["adult"] == "bundled, 242 kB"
+    assert at_hand["compas"] == "bundled, 33 kB"
+    assert at_hand["acs"] == at_hand["bios"] == "to fetch, 3 files"
     with pytest.raises(
         InputError, match="no dataset 'adults'; choose one of: adult, compas"
     ):

@@ -129,7 +129,7 @@ class BenefitKind(NamedTuple):
 
 def _in_cells(counts: Counts, cells: tuple[str, ...]) -> FloatArray:
     by_cell: dict[str, FloatArray] = counts._asdict()
-    return np.sum([by_cell[cell] for cell in cells], axis=0)
+    return np.asarray(sum(by_cell[cell] for cell in cells))
 
 
 POSITIVE_RATE: Final = "positive_rate"  # the one that releases give without counts

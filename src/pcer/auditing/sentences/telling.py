@@ -69,7 +69,7 @@ class Telling:
         return self.fill(templates()[section][form], **once)
 
     def fill(self, template: str, /, **once: str) -> str:
-        """The same of a sentence that stands elsewhere, such as a benefit's."""
+        """A template that stands elsewhere, such as a benefit's, filled in."""
         return template.format_map({**self.places, **once})
 
     @cached_property
