@@ -1,4 +1,4 @@
-"""What was spent of one person? The verb ``pcer receipt``, for whoever trained.
+"""What was spent of one person? The verb ``pcer receipt``, for those who trained.
 
 Called by ``cli.app``; the numbers are from ``sweep.receipts``. To add a sentence: a
 ``yield`` of ``receipt_words``.
