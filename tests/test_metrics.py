@@ -80,7 +80,7 @@ def test_incompatibility_with_demographic_parity(rate, exposure):
 
 
 @given(arrays(rates, n_groups=2), arrays(st.floats(0.001, 0.5), n_groups=2))
-def test_direction_disagreement(rate, exposure):
+def test_the_disparity_has_the_sign_of_the_cross_product(rate, exposure):
     """Proposition S2: the sign is that of the cross product, whatever the rates say."""
     cross = rate[0] * exposure[1] - rate[1] * exposure[0]
     assume(abs(cross) > 1e-12)
@@ -91,7 +91,7 @@ def test_direction_disagreement(rate, exposure):
 
 
 @given(rates, st.floats(0.01, 0.5), st.floats(0.1, 10))
-def test_axioms(rate, exposure, factor):
+def test_the_ratio_is_linear_in_benefit_and_inverse_in_cost(rate, exposure, factor):
     """Proposition S1: linear in benefit, inverse in cost, F(1, 1) = 1."""
     floor = 1e-6
     value = metrics.pcer(np.array([rate]), np.array([exposure]), floor=floor)
@@ -103,7 +103,7 @@ def test_axioms(rate, exposure, factor):
 
 
 @pytest.mark.parametrize("n_groups", [2, 5])
-def test_equal_to_fairlearn(n_groups):
+def test_gaps_are_those_of_fairlearn(n_groups):
     assert fairlearn.__version__ == "0.15.0"
     rng = np.random.default_rng(n_groups)
     each = np.arange(4 * n_groups)  # every cell has someone

@@ -151,7 +151,7 @@ def test_the_study_imports_nothing_private():
         assert rooms_of(ours) <= {*MODULES, *ROOMS}, path
 
 
-def test_exports():
+def test_the_front_exports_what_it_names_in_order():
     assert pcer.__all__ == sorted(pcer.__all__)
     assert all(getattr(pcer, name) is not None for name in pcer.__all__)
 

@@ -249,7 +249,7 @@ ELLIPSIS = shlex.split(
 
 
 @pytest.mark.parametrize("page", pages_with("console", [*PAGES, *OTHERS]))
-def test_commands_parse(page):
+def test_the_commands_of_a_page_are_those_of_the_program(page):
     """Every verb, option and value is one that the program takes; none is run."""
     for words in commands(page):
         if words[0].endswith("pcer"):

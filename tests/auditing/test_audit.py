@@ -404,7 +404,7 @@ def test_releases_are_read_where_they_lie(strong, tmp_path):
         pcer.audit(tmp_path / "empty")
 
 
-def test_other_benefits(strong):
+def test_a_benefit_is_its_cell_among_those_it_is_a_share_of(strong):
     tables = [run.groups["g0"].test for run in strong.runs if run.epsilon == 1.0]
     for benefit, cell, beside in (
         ("true_positive_rate", "tp", "fn"),

@@ -140,7 +140,7 @@ def test_several_releases_and_a_folder(tmp_path):
     assert "holds no *.release.json" in refusal("audit", tmp_path / "empty")
 
 
-def test_fail_on(tmp_path):
+def test_a_statement_that_holds_ends_with_a_finding(tmp_path):
     out = tmp_path / "junit.xml"
     met = passed(
         "audit", GOOD, "--fail-on", "no_difference_shown", "--junit", out, code=1

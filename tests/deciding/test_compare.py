@@ -57,11 +57,6 @@ def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(
         (changes, "Worse: exposure of g1 rose", "difference between g0 and g1 grew"),
         (back, "Improved: exposure of g1 fell", "difference between g0 and g1 shrank"),
         (same, "Same release", "nothing changed"),
-        (
-            changes,
-            "Worse",
-            "Outcomes, no change shown: gaps between groups grew by at most",
-        ),
     ):
         assert found.headline.startswith(start)
         assert part in found.headline
@@ -123,7 +118,6 @@ def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
     assert found.headline.startswith(
         "Worse: the outcome gap between g0 and g1 grew from"
     )
-    assert "No change shown: exposure rose by at most" in found.headline
 
 
 def test_holm_and_upper_bounds_count_every_setting_group_and_pair(both, changes):

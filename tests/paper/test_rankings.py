@@ -75,7 +75,7 @@ def mean_disparity(release, epsilon, exposure):
     return first - second
 
 
-def test_against_loops(exposed, audited):
+def test_attacks_agree_as_plain_loops_over_cells_say(exposed, audited):
     row, pooled = agreement(audited)
     assert (row.attack, pooled.attack) == ("attack_advantage", "paired_gap")
     cells = list(itertools.product(BUDGETS, exposed.subject.groups))

@@ -140,7 +140,7 @@ def test_files_of_this_version_stay_readable(name):
 
 @settings(max_examples=25)
 @given(releases())
-def test_round_trip(release):
+def test_a_release_that_is_written_is_read_the_same(release):
     again = parse_release(json.loads(release.to_json()), file="again")
     assert again == release
     assert again.to_json() == release.to_json()

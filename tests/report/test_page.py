@@ -70,7 +70,7 @@ def test_the_papers_numbers_are_unfolded_up_to_twelve_rows(page):
         assert ("<details>" in part) == is_folded
 
 
-def test_size():
+def test_the_largest_study_and_many_settings_stay_below_the_size_of_a_page():
     """The study's largest (six budgets, fifty seeds, ten costs); one of 36 settings."""
     paths = (ROOT / "studies" / "paper").glob("*.release.json")
     path = max(paths, key=lambda path: path.stat().st_size)
