@@ -19,7 +19,7 @@ def table(*cells: tuple[int, int, int, int]) -> Counts:
     )
 
 
-def test_rates_by_hand():
+def test_rates_are_those_by_hand():
     counts = table((3, 1, 4, 2), (1, 1, 1, 1))
     rates = {
         "positive_rate": 4 / 10,

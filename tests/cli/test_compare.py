@@ -61,7 +61,7 @@ def test_worse_is_exit_1_and_everything_is_named(files, changes):
         assert all(part in " ".join(done.stdout.split()) for part in words)
 
 
-def test_json_and_junit(files, changes, tmp_path):
+def test_files_of_a_comparison_say_what_it_says(files, changes, tmp_path):
     xml = tmp_path / "compare.xml"
     done = run("compare", *files, "--json", "-", "--junit", xml)
     assert done.returncode == 1

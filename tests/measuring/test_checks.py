@@ -330,7 +330,7 @@ def test_holm_over_checks_by_hand():
     assert logic is None
 
 
-def test_chances_are_hypergeometric():
+def test_chances_of_a_draw_are_hypergeometric():
     (finding,) = findings(LABELS_DRIFT)
     # Either side of what is expected in 7,000 of 10,000; two groups are tested.
     both = 2 * 2 * stats.hypergeom(10_000, 3150, 7000).cdf(2100)

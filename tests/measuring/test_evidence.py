@@ -28,7 +28,7 @@ def test_holm_is_the_definition(p_values):
     assert ours == pytest.approx(reference.holm(p_values), abs=1e-12)
 
 
-def test_steps_by_hand():
+def test_holms_weighted_steps_are_those_by_hand():
     """.001/.1 = .01 comes first, then .03 gets .6/.9 of the level, .04 all of it."""
     p = np.array([0.03, 0.001, 0.04])
     weights = np.array([0.6, 0.1, 0.3])

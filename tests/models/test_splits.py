@@ -96,7 +96,7 @@ PEOPLE = np.arange(600) // 3
         folds.GroupKFold(3, shuffle=True),
     ],
 )
-def test_splits_of_people(cv):
+def test_splits_of_people_are_said_to_be_and_counted_by_person(cv):
     found = release(GaussianNB(), cv=cv, person_id=PEOPLE)
     assert (found.training.split_kind, found.training.unit_of_split) == (
         "random",

@@ -83,7 +83,7 @@ def test_the_largest_study_and_many_settings_stay_below_the_size_of_a_page():
         assert len(page.encode()) <= MAX_PAGE_BYTES
 
 
-def test_nothing_is_fetched(page):
+def test_the_page_fetches_nothing(page):
     for tag, attributes in Html(page).elements:
         assert tag not in ("link", "img", "iframe", "object", "embed"), tag
         for name in ("src", "href", "action", "srcset"):
