@@ -219,6 +219,8 @@ def test_the_error_of_the_mean_advantage_resamples_every_dataset_alone(study):
 
 
 def test_a_cell_of_compas_is_as_far_from_its_limits_as_it_lies_outside(comparisons):
+    limits = find_limits(comparisons)
+    assert len(limits) == 6 + 6 + 5
     one = find(
         comparisons, "tab:compas-race", quantity="pcer_disparity", budgets=(5.0,)
     )
