@@ -18,7 +18,7 @@ Symbols, and what they are called here:
     s^2      sample variance of the exposure over splits
 
 Arrays are over the group or over pairs; ``per_split`` has the splits on its first axis.
-Called by ``exposure``, ``evidence``, ``contrasts`` and ``power``.
+Called by ``exposure``, ``evidence``, ``release_changes`` and ``power``.
 
 Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and
 two wrong people added (Agresti and Coull): the plain formula has error 0 where nobody
