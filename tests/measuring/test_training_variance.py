@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from benchmarks import mirror
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pcer.measuring import training_part as part
-from pcer.measuring.training_part import SplitRates, training_part
+from pcer.measuring import variances as part
+from pcer.measuring.variances import SplitRates, training_part
 
 
 def slow_variance(rates, split, weights, share):
@@ -73,7 +74,7 @@ def test_the_p_value_solves_its_equation(value, v_now, v_train, freedom):
         t = stats.t.isf(tail, freedom)
         return z**2 * v_now + t**2 * v_train - value**2
 
-    found = part.two_sided_p(
+    found = part.two_part_p(
         np.array([value]), v_now, v_train, degrees_of_freedom=freedom
     )
     if abs(value) < 1e-9:
@@ -85,11 +86,11 @@ def test_the_p_value_solves_its_equation(value, v_now, v_train, freedom):
 
 def test_without_a_training_part_the_p_value_is_the_normal_one():
     value = np.array([0.0, 0.5, -2.0, 30.0])
-    found = part.two_sided_p(value, 1.0, 0.0, degrees_of_freedom=19)
+    found = part.two_part_p(value, 1.0, 0.0, degrees_of_freedom=19)
     np.testing.assert_allclose(found, 2 * stats.norm.sf(np.abs(value)), rtol=1e-9)
-    unknown = part.two_sided_p(np.array([np.nan]), 1.0, 0.0, degrees_of_freedom=2)
+    unknown = part.two_part_p(np.array([np.nan]), 1.0, 0.0, degrees_of_freedom=2)
     assert np.isnan(unknown).all()
-    nothing = part.two_sided_p(np.array([0.0]), 0.0, 0.0, degrees_of_freedom=2)
+    nothing = part.two_part_p(np.array([0.0]), 0.0, 0.0, degrees_of_freedom=2)
     assert nothing == 1
 
 
@@ -97,7 +98,7 @@ def test_an_interval_ends_where_its_p_value_is_the_level():
     half = part.half_width(
         np.array([0.02]), np.array([0.01]), tail=0.025, degrees_of_freedom=4
     )
-    p = part.two_sided_p(half, 0.02, 0.01, degrees_of_freedom=4)
+    p = part.two_part_p(half, 0.02, 0.01, degrees_of_freedom=4)
     assert p == pytest.approx(0.05)
     assert half == pytest.approx(
         np.sqrt(stats.norm.isf(0.025) ** 2 * 0.02 + stats.t.isf(0.025, 4) ** 2 * 0.01)
@@ -121,3 +122,23 @@ def test_records_that_act_through_training_alone_give_a_known_variance():
     centred = influence - influence.mean()
     expected = share**2 * np.sum(centred**2)
     assert found.variance(np.ones((1, 1))) == pytest.approx([expected], rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["logistic", "15nn"])
+def test_groups_of_one_truth_that_live_apart_rarely_differ(model):
+    """A tenth of `python -m benchmarks.mirror outcomes`, with other people."""
+    n_draws = 20
+    rng = np.random.default_rng(4_000)
+    alarms = dict.fromkeys(mirror.N_SPLITS, 0)
+    without = 0
+    for _ in range(n_draws):
+        people = mirror.drawn_people(rng, apart=mirror.APART)
+        rates, n_test = mirror.drawn_rates(model, people, rng)
+        for n_splits in mirror.N_SPLITS:
+            found = mirror.found_at(rates, n_test, n_splits)
+            alarms[n_splits] += found.differs
+            without += found.differs_now
+    most = stats.binom.isf(0.01 / len(alarms), n_draws, 0.05)
+    assert max(alarms.values()) <= most
+    assert without > sum(alarms.values())  # otherwise this world tries nothing
