@@ -20,7 +20,7 @@ def centred_in_few(module, x):
 
 def weighted_by_twins(module, x):
     """A record counts as often as it occurs in the batch."""
-    is_twin = (x[:, None] == x).all(dim=2)
+    is_twin = x[:, :1] == x[:, 0]
     return x * is_twin.sum(dim=1, keepdim=True)
 
 
