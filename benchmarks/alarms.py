@@ -62,8 +62,9 @@ from pcer.attacks import attack_models
 from pcer.auditing.policy import is_contradiction
 from pcer.measuring.checks import check_release
 from pcer.measuring.choose_attacks import pairs_of
-from pcer.measuring.evidence import Alarms, Evidence, alarms, attack_tests, decide
+from pcer.measuring.evidence import Alarms, Evidence, alarms, decide
 from pcer.measuring.exposure import measure_panel
+from pcer.measuring.group_differences import attack_tests
 from pcer.metrics import Counts
 from pcer.release.attack_kinds import GAP
 from pcer.release.file import Release, parse_release

@@ -56,7 +56,6 @@ from benchmarks.lira import (
 from pcer import Plan, audit
 from pcer.attacks import SettingScores, attack_models, log_odds
 from pcer.measuring import variances
-from pcer.measuring.evidence import PairTests, compare_pairs
 from pcer.measuring.exact import (
     PLAIN_MEAN,
     Strata,
@@ -65,6 +64,7 @@ from pcer.measuring.exact import (
     strata_of_counts,
 )
 from pcer.measuring.exposure import MUTUAL
+from pcer.measuring.group_differences import PairTests, compare_pairs
 from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import Counts
 from pcer.statistics import holm, interval_quantile

@@ -32,9 +32,10 @@ from pcer.deciding.candidates import Candidate, Checked, Levels, answer_of, cand
 from pcer.deciding.recommend import choose, held_against, recommend
 from pcer.errors import InputError
 from pcer.measuring.choose_attacks import deciding_attacks
-from pcer.measuring.evidence import PairDifference, alarms, compare_pairs
+from pcer.measuring.evidence import alarms
 from pcer.measuring.exact import Strata, memorised
 from pcer.measuring.exposure import measure_panel
+from pcer.measuring.group_differences import PairDifference, compare_pairs
 from pcer.measuring.plan import Plan
 from pcer.measuring.power import CountsError, Design, Question, design_of_measured
 from pcer.metrics import Counts

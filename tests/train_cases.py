@@ -59,7 +59,7 @@ COSTS = np.arange(201) ** 2 / 1024.0  # sums of them are exact
 
 def allow(monkeypatch, budget):
     """Let every person spend a budget, at costs whose sums are exact."""
-    monkeypatch.setattr("pcer.train.watch.allowance", lambda *_: (COSTS, budget))
+    monkeypatch.setattr("pcer.train.receipts.allowance", lambda *_: (COSTS, budget))
 
 
 def sampled_positions(seed, epsilon, sampling):

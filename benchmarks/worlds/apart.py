@@ -33,8 +33,9 @@ from tests.worlds.sweeps import splits
 
 from pcer import Plan
 from pcer.attacks import SettingScores, log_odds
-from pcer.measuring.evidence import attack_tests, decide
+from pcer.measuring.evidence import decide
 from pcer.measuring.exposure import measure_panel
+from pcer.measuring.group_differences import attack_tests
 from pcer.release.panel import Panel
 
 N_MODELS = 20

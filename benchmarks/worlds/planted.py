@@ -30,8 +30,9 @@ from tests.worlds.fleets import People, exact_panel, fleet, people, scores_of
 
 import pcer
 from pcer.measuring.choose_attacks import deciding_attacks
-from pcer.measuring.evidence import Evidence, attack_tests, decide
+from pcer.measuring.evidence import Evidence, decide
 from pcer.measuring.exposure import measure_panel
+from pcer.measuring.group_differences import attack_tests
 from pcer.measuring.plan import Plan
 from pcer.release.panel import Panel
 

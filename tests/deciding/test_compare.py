@@ -13,7 +13,8 @@ from scipy import stats
 
 import pcer
 from pcer.deciding.compare import ChangeVerdict
-from pcer.measuring.contrasts import (
+from pcer.measuring.exposure import Exposed
+from pcer.measuring.release_changes import (
     BothExposed,
     Contrast,
     Rows,
@@ -21,7 +22,6 @@ from pcer.measuring.contrasts import (
     pair_rows,
     size_rows,
 )
-from pcer.measuring.exposure import Exposed
 from pcer.measuring.variances import people_part
 from pcer.release.file import Release
 from tests.deciding.changed import WORLD, edited

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
-from pcer.measuring.evidence import alarms, attack_tests, compare_pairs, decide
-from pcer.measuring.exposure import Exposed, by_split, measure_panel
+from pcer.measuring.evidence import alarms, decide
+from pcer.measuring.exposure import Exposed, measure_panel
+from pcer.measuring.group_differences import attack_tests, compare_pairs
 from pcer.measuring.plan import Plan
-from pcer.measuring.variances import bonferroni_z
+from pcer.measuring.variances import bonferroni_z, by_split
 from pcer.metrics import Counts
 from pcer.release.panel import PooledExposures
 from pcer.statistics import holm, two_sided_p, upper_p

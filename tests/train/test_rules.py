@@ -10,9 +10,9 @@ from pcer.errors import InputError
 from pcer.train import TrainConfig, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.fleet import Model
+from pcer.train.receipts import KEPT_REFRESHES, StepBook
 from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh, rule_named
 from pcer.train.streams import Purpose, initial_weights, stream, thin_rows
-from pcer.train.watch import KEPT_REFRESHES, StepBook
 from tests import reference_train as slow
 from tests import train_cases as cases
 from tests.train_cases import (

@@ -325,7 +325,10 @@ def _exact(
 def coin_panel(
     models: SettingScores, coins: Divisions, pools: Mapping[str, Pool]
 ) -> Panel:
-    """What an audit would see of all placebo groups, one after the other."""
+    """What an audit would see of all made-up groups, division after division.
+
+    Groups of a division are drawn at random, as by a coin. Runs are the models.
+    """
     train = _counts(models, models.member, coins)
     test = _counts(models, ~models.member, coins)
     benefit, _ = pooled.record_rates(

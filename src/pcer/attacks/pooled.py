@@ -308,7 +308,17 @@ class PairedPool(Pool):
         return self._of_many(sets, n, value)
 
     def _of_many(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """Variances where there are enough models to hold each against their mean."""
+        """(set,) variances where there are enough models to compare with their mean.
+
+        For a set of n records with value v, a (``added``) and b (``moved``) of model m
+        and record r, both 0 for records without a difference:
+
+            of_models = w/n^2 sum over m of (sum over r of (a - v b))^2
+            of_both = w/n^2 sum over m and r of (a - v b)^2
+
+        w is ``_weight``. Summed over the models, a b is b^2 times r's difference, which
+        is the value of everybody (``base``) plus r's distance from it (``influence``).
+        """
         n_models = self._models.shape[1]
         base, influence = self.numbers(sets.whole)
         rows = np.stack([*self._squares, self._squares[1] * influence])

@@ -18,14 +18,10 @@ from pcer import metrics
 from pcer.auditing import record
 from pcer.measuring.checks.arrays import stated_epsilon
 from pcer.measuring.evidence import Evidence, Statement
-from pcer.measuring.exposure import (
-    LEAST_RECORDS,
-    Measured,
-    benefit_of,
-    by_split,
-)
+from pcer.measuring.exposure import LEAST_RECORDS, Measured, benefit_of
 from pcer.measuring.plan import Plan, Verdict
 from pcer.measuring.tested import Amounts, Judged, PlaceboCheck, Tested
+from pcer.measuring.variances import by_split
 from pcer.metrics import FloatArray
 from pcer.paper.numbers import OVER_SPLITS, SettingNumbers, interval_or_none
 from pcer.paper.records import PublishedPair

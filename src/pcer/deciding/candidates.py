@@ -25,8 +25,8 @@ from pcer.files import Record
 from pcer.measuring import bounds, exposure, variances
 from pcer.measuring.bounds import Bounds, Tails, normal_quantile, rows_of_setting
 from pcer.measuring.checks.arrays import ReleaseArrays, Setting, SplitName
-from pcer.measuring.contrasts import Contrast
 from pcer.measuring.plan import Plan
+from pcer.measuring.release_changes import Contrast
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.file import Release

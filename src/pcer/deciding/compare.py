@@ -2,7 +2,7 @@
 
 Called by ``pcer.compare`` and ``pcer compare``; ``trend`` compares the last of several
 versions with the first. Settings are matched by name, each measured by one attack in
-both releases, and every change gets its error (``measuring.contrasts``), p-value,
+both releases, and every change gets its error (``measuring.release_changes``), p-value,
 verdict and sentence. ``python -m benchmarks.alarms comparisons`` counts false alarms.
 To add a number of a change: a field of ``Change``, filled in ``_change``.
 """
@@ -26,8 +26,8 @@ from pcer.measuring import choose_attacks, exposure
 from pcer.measuring.checks import arrays, check_release
 from pcer.measuring.checks.arrays import ReleaseArrays, SplitName, stated_epsilon
 from pcer.measuring.choose_attacks import Match, choose_attack
-from pcer.measuring.contrasts import ChangedRows, changed_rows, joined
 from pcer.measuring.plan import Plan
+from pcer.measuring.release_changes import ChangedRows, changed_rows, joined
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import AttackKind

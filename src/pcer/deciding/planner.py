@@ -25,8 +25,9 @@ from pcer.errors import InputError, PlanError
 from pcer.files import Record
 from pcer.measuring import choose_attacks, exposure
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
-from pcer.measuring.evidence import attack_tests, decide
+from pcer.measuring.evidence import decide
 from pcer.measuring.exposure import Measured, Pair
+from pcer.measuring.group_differences import attack_tests
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.measuring.power import (
     FEWEST_PEOPLE,

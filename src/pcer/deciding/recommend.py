@@ -43,8 +43,8 @@ from pcer.deciding.price import Price, price_of
 from pcer.errors import InputError
 from pcer.files import parse_record
 from pcer.measuring import choose_attacks
-from pcer.measuring.contrasts import CONFIDENCE
 from pcer.measuring.plan import Plan, Policy
+from pcer.measuring.release_changes import CONFIDENCE
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.file import Release, releases_at
 from pcer.statistics import SIGNIFICANCE
@@ -77,7 +77,7 @@ class Recommendation(Result):
 
     @property
     def title(self) -> str:
-        """How many settings hold, break and are open."""
+        """How many settings hold all limits, break one, or are open."""
         n_settings = len(self.settings)
         answers = [setting.answer for setting in self.settings]
         n_hold = answers.count("holds")

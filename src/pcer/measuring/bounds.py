@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.measuring.checks.arrays import stated_epsilon
-from pcer.measuring.contrasts import Contrast
-from pcer.measuring.evidence import PairDifference, compare_pairs
-from pcer.measuring.exposure import Measured, Pair, by_split
-from pcer.measuring.variances import bonferroni_z
+from pcer.measuring.exposure import Measured, Pair
+from pcer.measuring.group_differences import PairDifference, compare_pairs
+from pcer.measuring.release_changes import Contrast
+from pcer.measuring.variances import bonferroni_z, by_split
 from pcer.metrics import FloatArray
 from pcer.release.file import Release
 from pcer.release.panel import Panel

@@ -26,6 +26,7 @@ from pcer import metrics
 from pcer.measuring import exact, variances
 from pcer.measuring.exact import SMALLEST_P, Strata
 from pcer.measuring.plan import POSITIVE_RATE, Plan
+from pcer.measuring.variances import by_split
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import GAP, AttackKind, attack_kind
@@ -195,14 +196,6 @@ def strata_of(panel: Panel) -> Strata:
     # The second label of what comes from rates is empty.
     of_rates = np.pad(np.stack(rates), ((0, 0), (0, 1), (0, 0), (0, 0)))
     return Strata(*np.where(is_known, np.stack(counts), of_rates))
-
-
-def by_split(values: FloatArray, split: IntArray) -> FloatArray:
-    """Average the runs of each split: (seed, ...) -> (split, ...)."""
-    sums = np.zeros((int(split.max()) + 1, *values.shape[1:]))
-    np.add.at(sums, split, values)
-    runs = np.bincount(split).reshape(-1, *([1] * (values.ndim - 1)))
-    return np.asarray(sums / runs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pcer.measuring import variances
-from pcer.measuring.evidence import compare_pairs
 from pcer.measuring.exposure import PEOPLE_PARTS, Exposed, Measured, PeoplePart
+from pcer.measuring.group_differences import compare_pairs
 from pcer.metrics import FloatArray
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 from pcer.wording import listed, points, say

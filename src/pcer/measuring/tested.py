@@ -24,15 +24,9 @@ from pcer.files import Record
 from pcer.measuring import choose_attacks, variances
 from pcer.measuring.checks import DeclarationFinding, check_release
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
-from pcer.measuring.evidence import (
-    AttackTests,
-    Evidence,
-    PairDifference,
-    Statement,
-    attack_tests,
-    decide,
-)
+from pcer.measuring.evidence import Evidence, Statement, decide
 from pcer.measuring.exposure import Measured, Pair, measure_attacks
+from pcer.measuring.group_differences import AttackTests, PairDifference, attack_tests
 from pcer.measuring.plan import POSITIVE_RATE, Plan
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release.attack_kinds import AttackKind
@@ -421,7 +415,10 @@ def _value(measured: Measured) -> FloatArray:
 
 
 def _interval_error(measured: Measured) -> FloatArray:
-    """(group,) error in an interval; NaN for groups without enough records."""
+    """(group,) standard error that an interval of one group takes (``MUTUAL``).
+
+    NaN for groups without enough records, and where no test has an error either.
+    """
     exposed = measured.exposed
     if exposed is None:
         return np.full(len(measured.has_enough_records), np.nan)

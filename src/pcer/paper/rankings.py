@@ -88,18 +88,25 @@ def _algorithm1(
 
 
 def _equitable_budget(
-    settings: Sequence[records.PublishedSetting], number: int, floor: float
+    settings: Sequence[records.PublishedSetting], floor_index: int, floor: float
 ) -> EquitableBudget:
-    sizes = []
-    repeats = True
+    """The budgets with the smallest disparity at one floor of the grid; ties stand.
+
+    Where all gaps of all seeds are below the floor, disparities are differences of
+    positive rates over the floor (Proposition 2): the ranking repeats demographic
+    parity.
+    """
+    disparities = []
+    repeats_parity = True
     for setting in settings:
-        rows = [pair.floors[number] for pair in setting.pairs]
-        sizes.append(spread([row.mean for row in rows]))
-        repeats = repeats and all(row.floor_dominated_share == 1.0 for row in rows)
+        rows = [pair.floors[floor_index] for pair in setting.pairs]
+        disparities.append(spread([row.mean for row in rows]))
+        is_dominated = all(row.floor_dominated_share == 1.0 for row in rows)
+        repeats_parity = repeats_parity and is_dominated
     return EquitableBudget(
         floor=floor,
-        budgets=smallest([setting.epsilon for setting in settings], sizes),
-        repeats_demographic_parity=repeats,
+        budgets=smallest([setting.epsilon for setting in settings], disparities),
+        repeats_demographic_parity=repeats_parity,
     )
 
 

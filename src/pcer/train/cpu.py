@@ -24,9 +24,9 @@ from pcer.errors import OutputError
 from pcer.train.config import NO_DP, TrainConfig
 from pcer.train.engine import Device, Fleet, train_block
 from pcer.train.fleet import Float32Array, Model, TrainingData
+from pcer.train.receipts import Watch
 from pcer.train.rules import N_BINS
 from pcer.train.step import CLIP_MARGIN, FleetState, Layout, StepRule, gaussian
-from pcer.train.watch import Watch
 
 Array = NDArray[Any]
 

@@ -28,7 +28,7 @@ from pcer.train.fleet import (
     TrainingData,
     require_sound,
 )
-from pcer.train.receipts import Terms, fold
+from pcer.train.receipts import StepBook, Terms, Watch, fold
 from pcer.train.rules import DpSgd
 from pcer.train.step import (
     LANES,
@@ -53,7 +53,6 @@ from pcer.train.streams import (
     initial_weights,
     thin_rows,
 )
-from pcer.train.watch import StepBook, Watch
 
 CHUNK = 8192  # records that a GPU predicts at a time
 MOST_FOLDED = 2**20  # records whose steps a GPU folds at a time: about 4 GB

@@ -5,7 +5,8 @@ again every so many steps, from the norms of gradients, or for good by a record'
 The engine holds both below their largest values. A rule itself must decide about a
 record by that record and the weights only: otherwise one person would move everybody's
 bounds, which no noise hides. ``TrainConfig`` finds its rule by name; the engine asks it
-for shares, ``watch`` for bounds. To add a rule: a class, and its name in ``RULES``.
+for shares, ``receipts.Watch`` for bounds. To add a rule: a class, and its name in
+``RULES``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from scipy import stats
 from pcer.measuring.exact import strata_of_counts
 from pcer.measuring.variances import split_luck
 from pcer.metrics import Counts
-from pcer.paper.numbers import LARGEST_SPREAD, draw_differences, hypergeometric
+from pcer.paper.null import LARGEST_SPREAD, draw_differences, hypergeometric
 
 
 @given(

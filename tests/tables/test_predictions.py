@@ -15,8 +15,9 @@ import pcer
 from pcer.errors import InputError
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
-from pcer.tables import PredictionColumns, release, releases_from_table
-from pcer.tables.source import connect, open_predictions
+from pcer.tables import PredictionColumns, releases_from_table
+from pcer.tables import predictions as counting
+from pcer.tables.predictions import connect, open_predictions
 from tests.commands import passed, refusal
 from tests.models.test_arrays import GIVEN, sweep
 from tests.models.worlds import called
@@ -38,7 +39,7 @@ LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
 
 @pytest.fixture(params=[0, 1_000_000], ids=["counted", "in memory"])
 def both_ways(request, monkeypatch):
-    monkeypatch.setattr(release, "IN_MEMORY", request.param)
+    monkeypatch.setattr(counting, "IN_MEMORY", request.param)
 
 
 def predictions(n, *, seed=0):
@@ -365,13 +366,13 @@ def test_what_needs_every_row_is_refused_of_a_table_that_does_not_fit(
 ):
     columns = replace(PLAIN, **{compared: "loss"})
     frame = predictions(2_000)
-    monkeypatch.setattr(release, "MOST_RECORDS", 1_999)
+    monkeypatch.setattr(counting, "MOST_RECORDS", 1_999)
     with pytest.raises(
         InputError, match=f"up to 1,999 rows.* or leave {compared} out"
     ) as caught:
         releases_from_table(frame, columns, FACTS)
     assert caught.value.field == compared
-    monkeypatch.setattr(release, "MOST_RECORDS", 2_000)
+    monkeypatch.setattr(counting, "MOST_RECORDS", 2_000)
     if compared != "record_id":  # losses name no records
         assert releases_from_table(frame, columns, FACTS)
 

@@ -282,15 +282,18 @@ def size_rows(
 ) -> Rows:
     """Whether differences grew or shrank in size, whichever group is the more exposed.
 
-    |new| > |old| says two things: with the sign of the new, it is above the old and
-    above its opposite. Both must be shown, and either sign could have come: twice the
-    larger p-value. The bound: |new| - |old| is at most the larger of (new - t old) and
-    (-new - t old) for either sign t; the old difference's own sign is taken, and both
-    signs are paid for. ``tail`` is the chance with which an upper bound may fail.
+    ``change`` is new - old, ``total`` is new + old. |new| > |old| says two things: with
+    s the sign of new, s (new - old) > 0 and s (new + old) > 0. Both must be shown, and
+    either sign could have come, so p is twice the larger one-sided p-value. |new| <
+    |old| says the same with the sign of old, s (old - new) > 0 and s (old + new) > 0.
+
+    The bound ``most``: |new| - |old| is at most the larger of s (new - old) and
+    -s (new + old), with s the sign of old; each fails with half of ``tail``.
     """
 
-    def p(sign: FloatArray, way: float) -> FloatArray:
-        larger = np.maximum(change.upper_p(sign * way), total.upper_p(sign))
+    def p(sign: FloatArray, direction: float) -> FloatArray:
+        by_change = change.upper_p(sign * direction)
+        larger = np.maximum(by_change, total.upper_p(sign))
         return np.asarray(np.minimum(1.0, 2 * larger))
 
     sign = np.where(old < 0, -1.0, 1.0)
