@@ -4,7 +4,8 @@
 "is anything memorised about these records?" meets the luck of the split alone
 (``Measured.memorised_p``), "do the groups differ?" is about people like these
 (``compare_pairs``, which bounds and ``power`` take errors from, too). Arrays are
-(setting, group) or (setting, pair).
+(setting, group) or (setting, pair). To add a comparison: a field of ``PairTests``, and
+what ``evidence.decide`` concludes from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What would gap and disparity be if nothing were memorised? The null of Delta PCER.
 
 ``numbers`` calls ``draw_null`` once a setting: the luck of the split is drawn, rates
-stay as observed. The null is for drawing only: no test of the audit uses it.
+stay as observed. The null is for drawing only: no test of the audit uses it. To
+add a quantity: a field of ``Null``, drawn in ``draw_null``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which of the paper's numbers does an audit file hold?
 
-Made in ``numbers`` and ``rankings``; read by the report and the study. To
+Made in ``numbers``, ``null`` and ``rankings``; read by the report and the study. To
 add a number: a field here, which becomes one of the audit file and its schema.
 """
 
