@@ -303,9 +303,11 @@ def test_what_one_model_can_tell():
     scores = sweep(np.random.default_rng(5), n_models=1, model="forest")
     coins = drawn(scores, 2)
     found = checked([scores], coins, n_permutations=49)
-    assert [row.attack for row in found] == ["overfitting_gap", *RANKED[:2]]
+    tried = {row.attack for row in found}
+    assert {"overfitting_gap", *RANKED[:2]} <= tried
+    assert not tried & {*EXACT[1:], *RANKED[2:]}
     assert found[0].p_value is not None
     assert {(row.model, row.epsilon) for row in found} == {("forest", None)}
-    assert list(attack_models([scores], [coins])[0].coins.pooled) == list(RANKED[:2])
+    assert {*attack_models([scores], [coins])[0].coins.pooled} >= {*RANKED[:2]}
     everyone_in = replace(scores, member=np.ones((1, 300), dtype=bool))
     assert attack_models([everyone_in], [coins])[0].coins.pooled == {}

@@ -152,7 +152,7 @@ def test_numbers_of_records_give_value_error_and_covariance_back():
     scores = sweep(np.random.default_rng(7), shift=(0.2, 2.0))
     scores.group[:5] = -1
     (found,) = attack_models([scores])
-    assert list(found.exposure) == ["overfitting_gap", *ATTACKS]
+    assert {*found.exposure} >= {"overfitting_gap", *ATTACKS}
     for numbers in (*found.exposure.values(), found.benefit):
         assert np.isnan(numbers[:5]).all()
         assert np.isfinite(numbers[5:]).all()
@@ -274,7 +274,7 @@ def test_every_row_over_all_models_carries_the_separation_of_its_group():
     confidence = confidence_of(scores.logits * sign)
     expected = slow.separation(confidence, scores.member, scores.group, 0, 1)
     carried = [row.separation for row in attack_models([scores])[0].rows]
-    assert carried == pytest.approx([expected] * 14)
+    assert carried == pytest.approx([expected] * len(carried))
 
 
 def test_what_one_model_with_references_folds_and_bare_answers_can_tell():
@@ -292,7 +292,9 @@ def test_what_one_model_with_references_folds_and_bare_answers_can_tell():
         assert row.value == plain.value
         assert row.standard_error == row.null_error == max(chance, plain.standard_error)
     folds = replace(many, member=np.arange(64) % 8 != np.arange(8)[:, None])
-    assert {name for name, _ in rows_of(folds)} == set(ATTACKS[:4])
+    of_folds = {name for name, _ in rows_of(folds)}
+    assert of_folds >= {*ATTACKS[:4]}
+    assert not of_folds & {*ATTACKS[4:]}
     bare = replace(many, has_probabilities=False, reference=many.logits)
     assert {name for name, _ in rows_of(bare)} == {"paired_gap"}
     assert attack_models([bare])[0].runs == [{"a": {}, "b": {}}] * 8

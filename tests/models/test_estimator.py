@@ -87,7 +87,7 @@ def test_counts_and_exposures_are_those_of_a_loop(estimator):
     coins, _ = draw_coins([scores])
     (wanted,) = attack_models([scores], [coins])
     carried = {(row.group, row.attack): row for row in found.pooled_exposure}
-    assert len(carried) == len(wanted.rows) == 14
+    assert len(carried) == len(wanted.rows)
     for row in wanted.rows:
         ours = carried[row.group, row.attack]
         assert ours.value == pytest.approx(row.value, abs=1e-12)

@@ -225,8 +225,9 @@ def audit(
         outputs = Outputs(files, **paths)
         audited = audit_all([*files, *(family or [])], read, plan, beside)
         lines = _setting_lines(audited.audits, settings or [])
-        whole = audited._replace(statements=statements, view=view, lines=lines)
-        outputs.write(renderers(whole))
+        outputs.write(
+            renderers(audited._replace(statements=statements, view=view, lines=lines))
+        )
     if not outputs.uses_stdout:
         print_audits(audited.audits, view, lines)
         outputs.print_places()
