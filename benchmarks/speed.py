@@ -447,7 +447,7 @@ def count_with_pcer(pattern: str) -> dict[tuple, tuple]:
 
     from pcer.release.disclosure import Disclosure
     from pcer.tables import ReleaseFacts, releases_from_table
-    from pcer.tables.source import PredictionColumns
+    from pcer.tables.release import PredictionColumns
 
     release = releases_from_table(
         pattern,

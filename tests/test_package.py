@@ -28,8 +28,9 @@ ROOT = Path(__file__).parents[1]
 SOURCE, STUDIES = ROOT / "src" / "pcer", ROOT / "studies" / "src" / "pcer_studies"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-# The house is to have 150 files and 35,000 lines; until then these may only shrink.
-MOST_FILES, MOST_LINES, MOST_LINES_OF_A_FILE = 152, 39_403, 600
+# What stands: 150 files, as many as the house is to have, and 39,402 lines, of which it is
+# to have 35,000. These may only shrink.
+MOST_FILES, MOST_LINES, MOST_LINES_OF_A_FILE = 150, 39_402, 600
 
 # A room imports only rooms above it, and the modules that stand before all rooms: in the
 # order of the picture in docs/architecture.md.
@@ -201,6 +202,29 @@ def test_import_needs_nothing_of_the_trainer():
         "import sys, pcer, pcer.cli\n"
         f"loaded = [name for name in {blocked!r} if name in sys.modules]\n"
         "assert not loaded, loaded\n"
+    )
+
+
+OF_PROCESSES = ("ctypes", "signal", "subprocess", "threading")
+
+
+def test_an_auditor_needs_no_processes_no_signals_and_no_threads(tmp_path):
+    """Other packages may import them; no module of ours does, from file to page."""
+    release = ROOT / "tests" / "releases" / "counts.release.json"
+    run_python(
+        "import builtins\n"
+        "asked, load = [], builtins.__import__\n"
+        "def noted(name, globals=None, *more):\n"
+        "    importer = (globals or {}).get('__name__', '')\n"
+        "    is_ours = importer.split('.')[0] == 'pcer'\n"
+        f"    if is_ours and name.split('.')[0] in {OF_PROCESSES!r}:\n"
+        "        asked.append((importer, name))\n"
+        "    return load(name, globals, *more)\n"
+        "builtins.__import__ = noted\n"
+        "import pcer\n"
+        f"audit = pcer.audit(pcer.read_release({str(release)!r}))\n"
+        f"audit.save_html({str(tmp_path / 'page.html')!r})\n"
+        "assert not asked, asked\n"
     )
 
 

@@ -16,7 +16,7 @@ from pcer.errors import InputError
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
 from pcer.tables import PredictionColumns, release, releases_from_table
-from pcer.tables.source import connect, open_predictions
+from pcer.tables.release import connect, open_predictions
 from tests.commands import passed, refusal
 from tests.models.test_arrays import GIVEN, sweep
 from tests.models.worlds import called

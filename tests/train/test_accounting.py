@@ -263,7 +263,6 @@ def test_a_cached_noise_that_is_too_weak_is_searched_again(cache, searches, name
     """Whatever the file says that it spends."""
     config = replace(REAL, accountant=name)
     computed = answer(0.2, config)
-    record = json.loads(only(cache).read_bytes())
     weak = 0.7 * computed.noise_multiplier
     wrong_answer = replace(computed, noise_multiplier=weak)
     question = question_of(0.2, config)

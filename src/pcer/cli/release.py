@@ -202,7 +202,7 @@ def _require_answers(
     table: str, answers: Mapping[str, Any], backend: str | None
 ) -> None:
     """Ask at once for all that is missing, and for columns that are not there."""
-    from pcer.tables.source import open_predictions
+    from pcer.tables.release import open_predictions
 
     predictions, *_ = open_predictions(table, backend=backend)
     columns = [*predictions.columns]

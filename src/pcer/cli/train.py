@@ -106,7 +106,7 @@ _run = partial(optional, rich_help_panel="The run")
 _table = partial(optional, rich_help_panel="Your own table")
 
 
-class Asked(NamedTuple):
+class _Asked(NamedTuple):
     """What the options of a sweep ask for, whatever its data."""
 
     flags: EngineFlags
@@ -236,13 +236,13 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
         )
     options_module.require_packages(options_module.TRAINING)
     asked = _asked(options)
-    from pcer.sweep import run_sweep
-
     dataset = load_data(options["source"], options)
     sweep = _sweep(options, asked, dataset)
     out = options["out"]
     n_models = sweep.n_models
     _note_if_large(dataset, sweep.attributes, n_models, n_models // len(sweep.seeds))
+    from pcer.sweep import run_sweep
+
     with outputs_module.Display("models", kept_in=out) as state:
         state.tell(f"calibrating {dataset.name}", done=0, total=n_models)
         paths = run_sweep(
@@ -273,7 +273,7 @@ def _note_if_large(
         )
 
 
-def _asked(options: Mapping[str, Any]) -> Asked:
+def _asked(options: Mapping[str, Any]) -> _Asked:
     """Check all options of a sweep that say nothing of its data."""
     from pcer.train import EngineFlags, TrainConfig, parse_budgets, parse_hidden
     from pcer.train.run import require_engine
@@ -298,7 +298,7 @@ def _asked(options: Mapping[str, Any]) -> Asked:
 
     n_seeds = options["seeds"] or DEFAULT_SEEDS
     _require_few_models(len(budgets), n_seeds, grid)
-    return Asked(
+    return _Asked(
         flags=flags,
         config=config,
         budgets=budgets,
@@ -331,7 +331,7 @@ def _require_few_models(n_budgets: int, n_seeds: int, grid: Grid) -> None:
         )
 
 
-def _sweep(options: Mapping[str, Any], asked: Asked, dataset: GroupedDataset) -> Sweep:
+def _sweep(options: Mapping[str, Any], asked: _Asked, dataset: GroupedDataset) -> Sweep:
     """The sweep of these data; the last that can be refused, as it makes a secret."""
     from pcer.sweep import Sweep
 

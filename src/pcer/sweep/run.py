@@ -124,12 +124,7 @@ def run_sweep(  # noqa: PLR0913 # a front door
                 *sweep_receipts(sweep, scores),
             )
         releases = build_releases(
-            sweep,
-            scores,
-            allowed,
-            versions,
-            flags.n_attackers,
-            on_step,
+            sweep, scores, allowed, versions, flags.n_attackers, on_step
         )
         write_files(
             {paths[name]: release.to_json() for name, release in releases.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pcer.release.build import ReleaseFacts
-from pcer.tables.release import releases_from_table
-from pcer.tables.source import PredictionColumns
+from pcer.tables.release import PredictionColumns, releases_from_table
 
 __all__ = ["PredictionColumns", "ReleaseFacts", "releases_from_table"]

@@ -215,16 +215,14 @@ def _cached_answer(question: _Question) -> Budget | None:
     """None unless the question's file is complete and answers exactly it."""
     try:
         record = read_json(_cache_path(question), max_bytes=MAX_CACHE_BYTES)
-        is_whole = is_sealed(record) and record["question"] == question.to_dict()
+        if not is_sealed(record) or record["question"] != question.to_dict():
+            return None
         noise = record["answer"]["noise_multiplier"]
         spent = record["answer"]["epsilon"]
         numbers = [noise, *spent.values()]
     except (InputError, KeyError, TypeError, AttributeError):
         return None
-    are_plausible = all(
-        isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers
-    )
-    if not (is_whole and are_plausible):
+    if not all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers):
         return None
     return Budget(
         epsilon=question.epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
