@@ -41,11 +41,9 @@ SIGNALS = tuple(
 )
 GRACE_SECONDS = 3.0  # time for cleaning up
 SIGNALLED = 128  # added to a signal's number for the exit code, as shells do
-PIPE_CLOSED = (
-    errno.EPIPE,
-    errno.ESHUTDOWN,
-    *([errno.EINVAL] if os.name == "nt" else []),
-)
+PIPE_CLOSED = [errno.EPIPE, errno.ESHUTDOWN]
+if os.name == "nt":
+    PIPE_CLOSED.append(errno.EINVAL)
 # Substitutes for encodings that lack these characters.
 PLAIN = dict.fromkeys("─−–—·", "-") | {
     "±": "+-",

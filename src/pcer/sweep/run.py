@@ -99,11 +99,14 @@ def run_sweep(  # noqa: PLR0913 # a front door
         on_progress(sweep.n_models, sweep.n_models)
         return {name: path for name, path in paths.items() if path.exists()}
 
+    if not sweep.dataset.public:
+        require_no_others(paths.values(), sweep.dataset.name)
     allowed = allowed_attributes(sweep)
     training = _training(sweep)
     work = _beside(folder, sweep.dataset, "scores")
     with blocks.owned(work):
-        _existing_releases(sweep, folder)  # none may be lost
+        # Once more, as nobody else can write now: none may be lost or added to.
+        _existing_releases(sweep, folder)
         if not sweep.dataset.public:
             require_no_others(paths.values(), sweep.dataset.name)
         made_again = blocks.resume_folder(
