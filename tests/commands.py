@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from pcer.cli import main
-from pcer.cli.process import SIGNALS
+from pcer.cli.app import SIGNALS
 from pcer.errors import printable
 
 Done = subprocess.CompletedProcess[str]

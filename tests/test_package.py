@@ -205,6 +205,29 @@ def test_import_needs_nothing_of_the_trainer():
     )
 
 
+OF_PROCESSES = ("ctypes", "signal", "subprocess", "threading")
+
+
+def test_an_auditor_needs_no_processes_no_signals_and_no_threads(tmp_path):
+    """Other packages may import them; no module of ours does, from file to page."""
+    release = ROOT / "tests" / "releases" / "counts.release.json"
+    run_python(
+        "import builtins\n"
+        "asked, load = [], builtins.__import__\n"
+        "def noted(name, globals=None, *rest, **named):\n"
+        "    importer = (globals or {}).get('__name__', '')\n"
+        "    is_ours = importer.split('.')[0] == 'pcer'\n"
+        f"    if is_ours and name.split('.')[0] in {OF_PROCESSES!r}:\n"
+        "        asked.append((importer, name))\n"
+        "    return load(name, globals, *rest, **named)\n"
+        "builtins.__import__ = noted\n"
+        "import pcer\n"
+        f"audit = pcer.audit(pcer.read_release({str(release)!r}))\n"
+        f"audit.save_html({str(tmp_path / 'page.html')!r})\n"
+        "assert not asked, asked\n"
+    )
+
+
 # What ``pip install ".[sklearn]"`` does not bring.
 SKLEARN_LACKS = (
     *(

@@ -16,8 +16,7 @@ from pcer.cli.options import (
     from_options,
     read_config,
 )
-from pcer.cli.outputs import Display, log_run
-from pcer.cli.process import KEPT
+from pcer.cli.outputs import KEPT, Display, log_run
 from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
 from pcer.data import TablePlan
 from pcer.errors import InputError

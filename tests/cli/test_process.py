@@ -12,8 +12,8 @@ from unittest.mock import Mock
 import pytest
 
 import pcer
-from pcer.cli import main, process
-from pcer.cli.process import Stopped, listen, require_width, what_lacks
+from pcer.cli import app, main
+from pcer.cli.app import Stopped, listen, require_width, what_lacks
 from pcer.report import to_report
 from pcer_studies.protocol import CONFIGURATIONS
 from tests.commands import GOOD, handlers_kept, start
@@ -23,13 +23,13 @@ from tests.worlds.studies import write_study
 VERB = """
 import sys, time
 import typer
-from pcer.cli import app, process
-process.GRACE_SECONDS = 0.5
+from pcer.cli import app
+app.GRACE_SECONDS = 0.5
 {before}
 
 @app.app.command()
 def wait() -> None:
-    process.KEPT.append(lambda: "3 of 8 models are kept in out")
+    app.KEPT.append(lambda: "3 of 8 models are kept in out")
     print("ready", flush=True)
     {work}
 
@@ -85,10 +85,10 @@ def test_a_signal_that_we_are_to_ignore_stays_ignored_and_ctrl_c_is_as_ever():
 
 
 def test_it_comes_once_and_a_second_signal_changes_nothing(monkeypatch, capsys):
-    monkeypatch.setattr(process, "_leave", lambda stopped: None)
-    monkeypatch.setattr(process, "KEPT", [lambda: "outer", lambda: "inner"])
+    monkeypatch.setattr(app, "_leave", lambda stopped: None)
+    monkeypatch.setattr(app, "KEPT", [lambda: "outer", lambda: "inner"])
     with handlers_kept():
-        for number in process.SIGNALS:
+        for number in app.SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         listen()
         with pytest.raises(Stopped) as caught:

@@ -120,7 +120,7 @@ def test_workers_die_with_their_parent(where):
 
 STOPPED = """
 import os
-from pcer.cli.process import Stopped, listen
+from pcer.cli.app import Stopped, listen
 from pcer.store.processes import run_tasks
 
 listen()

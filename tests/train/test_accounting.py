@@ -229,6 +229,11 @@ def answer(epsilon: float = 2.0, config: TrainConfig = CONFIG) -> Budget:
     return calibrate(epsilon, n_train=N_TRAIN, config=config)
 
 
+def question_of(epsilon: float, config: TrainConfig) -> accounting._Question:
+    sampling = config.sampling(N_TRAIN)
+    return accounting._Question(epsilon, sampling, config.dp_delta, config.accountant)
+
+
 def only(cache: Path) -> Path:
     (path,) = cache.iterdir()
     return path
@@ -258,10 +263,10 @@ def test_a_cached_noise_that_is_too_weak_is_searched_again(cache, searches, name
     """Whatever the file says that it spends."""
     config = replace(REAL, accountant=name)
     computed = answer(0.2, config)
-    record = json.loads(only(cache).read_bytes())
     weak = 0.7 * computed.noise_multiplier
     wrong_answer = replace(computed, noise_multiplier=weak)
-    whole = accounting.cache_record(record["question"], wrong_answer)
+    question = question_of(0.2, config)
+    whole = accounting._cache_record(question, wrong_answer)
     only(cache).write_text(json.dumps(whole))
     assert answer(0.2, config) == computed
     assert searches == [0.2, 0.2]
@@ -300,7 +305,7 @@ def damaged(whole: bytes, damage: bytes | tuple | Budget) -> bytes:
         return damage
     record = json.loads(whole)
     if isinstance(damage, Budget):
-        record = accounting.cache_record(record["question"], damage)
+        record = accounting._cache_record(question_of(2.0, CONFIG), damage)
     else:
         *names, last, value = damage
         reduce(getitem, names, record)[last] = value
@@ -314,11 +319,10 @@ def test_a_damaged_altered_or_wrong_file_is_passed_over_and_replaced(
 ):
     computed = answer()
     whole = only(cache).read_bytes()
-    question = json.loads(whole)["question"]
     only(cache).write_bytes(damaged(whole, damage))
     # A whole file is read, and only its noise or its accountants give it away.
     read = damage if isinstance(damage, Budget) else None
-    assert accounting.cached_answer(only(cache), question) == read
+    assert accounting._cached_answer(question_of(2.0, CONFIG)) == read
     assert answer() == computed
     assert computed.noise_multiplier == 1.5
     assert only(cache).read_bytes() == whole

@@ -11,6 +11,7 @@ To add an output: an option of the verb that names a place, and what renders it.
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,7 +29,6 @@ from rich.text import Text
 
 from pcer._version import __version__
 from pcer.cli.options import require_packages
-from pcer.cli.process import KEPT, require_stdout
 from pcer.errors import OutputError, printable
 from pcer.files import make_folder, write_files
 from pcer.measuring.plan import SETTING_VERDICTS
@@ -48,6 +48,8 @@ SPEED_SECONDS = 600.0  # window of the speed estimate
 # Of verdicts, by how severe they are.
 COLOURS = {"red": "bold red", "amber": "yellow", "blue": "blue", "grey": "dim"}
 QUIET = ContextVar("QUIET", default=False)  # no progress and no notes: --quiet
+# What running commands keep, in words for a stopped command; the innermost last.
+KEPT: list[Callable[[], str]] = []
 
 
 class ExitCode(IntEnum):
@@ -118,6 +120,12 @@ def _require_kind(name: str, path: str) -> None:
         raise OutputError(
             f"--{name} writes no {ending}; convert a *.md or an *.html file."
         )
+
+
+def require_stdout() -> None:
+    """Raise OutputError where standard output was closed before we began."""
+    if sys.__stdout__ is None:
+        raise OutputError("standard output is closed; name a file instead of -.")
 
 
 def give(contents: Mapping[str, str | bytes]) -> None:

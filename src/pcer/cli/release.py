@@ -338,10 +338,12 @@ def file_name(dataset: str, attribute: str) -> str:
 
 def load_data(source: str, options: Mapping[str, Any]) -> GroupedDataset:
     """The data to train on, with people and groups called as the options say."""
+    from pcer.data import load
     from pcer.data.benchmarks import names
 
     if source in names():
-        dataset = _benchmark(source, options["attributes"])
+        dataset = load(source)
+        _require_attributes(dataset, options["attributes"])
     elif Path(source).exists():
         dataset = _own_dataset(source, options)
     else:
@@ -363,18 +365,16 @@ def load_data(source: str, options: Mapping[str, Any]) -> GroupedDataset:
     return replace(dataset, **changes) if changes else dataset
 
 
-def _benchmark(name: str, attributes: Sequence[str] | None) -> GroupedDataset:
-    """A benchmark, of which a protected attribute must be named."""
-    from pcer.data import load
-
-    dataset = load(name)
+def _require_attributes(
+    dataset: GroupedDataset, attributes: Sequence[str] | None
+) -> None:
+    """Raise InputError unless a protected attribute of a benchmark is named."""
     if not attributes:
         flags = [f"--attribute {each.name}" for each in dataset.attributes]
         raise InputError(
-            f"{name}: whom should be compared? Add {' or '.join(flags)}.",
+            f"{dataset.name}: whom should be compared? Add {' or '.join(flags)}.",
             field="attributes",
         )
-    return dataset
 
 
 class _Open(NamedTuple):

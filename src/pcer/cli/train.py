@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import typer
@@ -40,6 +40,7 @@ from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
 from pcer.release.attack_kinds import ATTACK_KINDS
 from pcer.release.build import ReleaseFacts
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import LIMITS, Release, read_releases
 from pcer.release.records import Outcome
 from pcer.release.small_groups import Attribute, require_no_others
@@ -55,7 +56,8 @@ from pcer.store.secret import (
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, ProtectedAttribute
     from pcer.sweep import Sweep
-    from pcer.train import NamedModule
+    from pcer.sweep.sweep import Grid
+    from pcer.train import EngineFlags, NamedModule, TrainConfig
 
 BUDGETS = ",".join(
     "none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in DEFAULT_BUDGETS
@@ -103,6 +105,18 @@ _model = partial(optional, rich_help_panel="What is trained")
 _training = partial(optional, rich_help_panel="How networks are trained")
 _run = partial(optional, rich_help_panel="The run")
 _table = partial(optional, rich_help_panel="Your own table")
+
+
+class _Asked(NamedTuple):
+    """What the options of a sweep ask for, whatever its data."""
+
+    flags: EngineFlags
+    config: TrainConfig
+    budgets: tuple[float, ...]
+    seeds: tuple[int, ...]
+    grid: Grid
+    disclosure: Disclosure
+    module: NamedModule | None
 
 
 def train(
@@ -222,31 +236,26 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
             "with --estimator or --module."
         )
     options_module.require_packages(options_module.TRAINING)
-    from pcer.sweep import run_sweep
-    from pcer.train import EngineFlags
-    from pcer.train.run import require_engine
-
-    flags = from_options(EngineFlags, options)
-    require_engine(flags)
-    sweep = _sweep(options)
+    asked = _asked(options)
+    dataset = load_data(options["source"], options)
+    sweep = _sweep(options, asked, dataset)
     out = options["out"]
-    name = sweep.dataset.name
     n_models = sweep.n_models
-    _note_if_large(
-        sweep.dataset, sweep.attributes, n_models, n_models // len(sweep.seeds)
-    )
+    _note_if_large(dataset, sweep.attributes, n_models, n_models // len(sweep.seeds))
+    from pcer.sweep import run_sweep
+
     with outputs_module.Display("models", kept_in=out) as state:
-        state.tell(f"calibrating {name}", done=0, total=n_models)
+        state.tell(f"calibrating {dataset.name}", done=0, total=n_models)
         paths = run_sweep(
             sweep,
             out,
-            flags=flags,
+            flags=asked.flags,
             keep_scores=bool(options["keep_scores"]),
-            on_progress=state.counter(name),
-            on_step=state.step(name),
+            on_progress=state.counter(dataset.name),
+            on_step=state.step(dataset.name),
             on_note=outputs_module.note,
         )
-    outputs_module.log_run(out, f"{verb} {name}", state, flags)
+    outputs_module.log_run(out, f"{verb} {dataset.name}", state, asked.flags)
     return list(paths.values())
 
 
@@ -265,16 +274,54 @@ def _note_if_large(
         )
 
 
-def _sweep(options: Mapping[str, Any]) -> Sweep:
-    """The sweep that the options of ``pcer train`` ask for."""
-    from pcer.sweep import Sweep
-    from pcer.train import TrainConfig, parse_budgets, parse_hidden
+def _asked(options: Mapping[str, Any]) -> _Asked:
+    """Check all options of a sweep that say nothing of its data."""
+    from pcer.train import EngineFlags, TrainConfig, parse_budgets, parse_hidden
+    from pcer.train.run import require_engine
 
     module = _module(options)
-    grid = _grid(options)
+    disclosure = options_module.disclosure_rule(options)
+
+    flags = from_options(EngineFlags, options)
+    require_engine(flags)
     budgets = parse_budgets(options["budgets"])
+    hidden = options["hidden"]
+    if hidden is not None:
+        hidden = parse_hidden(hidden)
+    config = from_options(TrainConfig, {**options, "hidden": hidden})
+
+    from pcer.sweep.sweep import parse_grid
+
+    grid = parse_grid(options["grid"] or ())
+    _require_given_once(grid, options)
+    if grid and options["learning_rate"] is not None:
+        grid["learning_rate"] = (options["learning_rate"],)  # of all models
+
     n_seeds = options["seeds"] or DEFAULT_SEEDS
-    n_models = math.prod([len(budgets), n_seeds, *map(len, grid.values())])
+    _require_few_models(len(budgets), n_seeds, grid)
+    return _Asked(
+        flags=flags,
+        config=config,
+        budgets=budgets,
+        seeds=tuple(range(n_seeds)),
+        grid=grid,
+        disclosure=disclosure,
+        module=module,
+    )
+
+
+def _require_given_once(grid: Grid, options: Mapping[str, Any]) -> None:
+    """Raise InputError where an option gives what the grid varies."""
+    for name in grid:
+        if options.get(name) is not None:
+            raise InputError(
+                f"{spelling(name, options)} and --grid both give it; leave one out."
+            )
+
+
+def _require_few_models(n_budgets: int, n_seeds: int, grid: Grid) -> None:
+    """Raise InputError where a sweep would have more models than memory holds."""
+    n_models = math.prod([n_budgets, n_seeds, *map(len, grid.values())])
     if n_models > MOST_MODELS:
         product = "--budgets times --seeds"
         if grid:
@@ -283,37 +330,24 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
             f"{product} make {n_models:,} models, more than the {MOST_MODELS:,} that "
             "one sweep holds; ask for fewer."
         )
-    dataset = load_data(options["source"], options)
-    hidden = options["hidden"]
-    if hidden is not None:
-        hidden = parse_hidden(hidden)
+
+
+def _sweep(options: Mapping[str, Any], asked: _Asked, dataset: GroupedDataset) -> Sweep:
+    """The sweep of these data; the last that can be refused, as it makes a secret."""
+    from pcer.sweep import Sweep
+
     return from_options(
         Sweep,
         options,
         dataset=dataset,
-        budgets=budgets,
-        seeds=tuple(range(n_seeds)),
-        config=from_options(TrainConfig, {**options, "hidden": hidden}),
-        grid=grid,
-        disclosure=options_module.disclosure_rule(options),
-        secret=_secret(options, dataset),  # the last: one may be made
-        module=module,
+        budgets=asked.budgets,
+        seeds=asked.seeds,
+        config=asked.config,
+        grid=asked.grid,
+        disclosure=asked.disclosure,
+        module=asked.module,
+        secret=_secret(options, dataset),
     )
-
-
-def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """What ``--grid`` varies; a learning rate beside it holds for all models."""
-    from pcer.sweep.sweep import parse_grid
-
-    grid = parse_grid(options["grid"] or ())
-    for name in grid:
-        if options.get(name) is not None:
-            raise InputError(
-                f"{spelling(name, options)} and --grid both give it; leave one out."
-            )
-    if grid and options["learning_rate"] is not None:
-        grid["learning_rate"] = (options["learning_rate"],)
-    return grid
 
 
 def _secret(options: Mapping[str, Any], dataset: GroupedDataset) -> bytes:

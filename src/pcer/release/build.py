@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +60,7 @@ def source_state(package: Path = PACKAGE) -> tuple[str | None, bool | None]:
 
     Neither is known of an installed package, nor of a copy inside another repository.
     """
+    import subprocess  # readers of a release never start another program
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(package), *arguments]

@@ -87,19 +87,12 @@ def build_releases(
         on_step: called with the name of each step after the attacks.
     """
     facts = replace(_facts(sweep, scores, notes), not_written=allowed.not_written)
-    attributes = allowed.attributes
-    bounds = []
-    for attribute in attributes:
-        rows: list[Bound] = []
-        for name, predictions in scores.items():
-            rows += group_bounds(sweep, predictions, attribute, name)
-        bounds.append(rows)
     # Processes, since small arrays keep threads waiting for the lock.
     run = partial(run_tasks, n_processes=n_processes, in_order=True)
-    attacked = _attacked(sweep, scores, attributes, facts, run, on_step)
+    attacked = _attacked(sweep, scores, allowed.attributes, facts, run, on_step)
     releases = {}
-    for counts, spent in zip(attacked, bounds, strict=True):
-        whole = _with_privacy(sweep, scores, counts, spent)
+    for attribute, counts in zip(allowed.attributes, attacked, strict=True):
+        whole = _with_privacy(sweep, scores, attribute, counts)
         release = build.build_release(facts, whole, file=facts.dataset)
         releases[counts.attribute] = release
     return releases
@@ -149,11 +142,13 @@ def _settings(
 
 
 def _with_privacy(
-    sweep: Sweep, scores: Scores, counts: Counted, bounds: Sequence[Bound]
+    sweep: Sweep, scores: Scores, attribute: Attribute, counts: Counted
 ) -> Counted:
     """The counts of one attribute, with the privacy that its groups and runs spent."""
+    bounds: list[Bound] = []
     budget_of_run: list[Budget] = []
-    for predictions in scores.values():
+    for name, predictions in scores.items():
+        bounds += group_bounds(sweep, predictions, attribute, name)
         for budget in predictions.budgets:
             budget_of_run += [budget] * len(sweep.seeds)
     runs = [

@@ -27,6 +27,7 @@ from pcer.release.small_groups import require_no_others
 from pcer.store import blocks
 from pcer.store.blocks import (
     Key,
+    StoredBlock,
     finished_blocks,
     load_block,
     require_same_settings,
@@ -58,14 +59,7 @@ class Training(NamedTuple):
     models: Mapping[Key, Model]  # one configuration after another
     versions: Mapping[str, str]  # of the packages that would train now
     settings: blocks.Settings  # that every model depends on
-
-
-class Resumed(NamedTuple):
-    """What a folder of scores lacks, and sentences for readers."""
-
-    missing: list[Model]
-    made_again: list[str]  # which blocks are damaged, or of other settings
-    versions: list[str]  # that several versions train the models; for releases, too
+    n_watched: int | None  # records of each model with receipts; None: not counted
 
 
 def run_sweep(  # noqa: PLR0913 # a front door
@@ -105,21 +99,26 @@ def run_sweep(  # noqa: PLR0913 # a front door
         on_progress(sweep.n_models, sweep.n_models)
         return {name: path for name, path in paths.items() if path.exists()}
 
+    if not sweep.dataset.public:
+        require_no_others(paths.values(), sweep.dataset.name)
+    allowed = allowed_attributes(sweep)
     training = _training(sweep)
     work = _beside(folder, sweep.dataset, "scores")
     with blocks.owned(work):
-        _existing_releases(sweep, folder)  # none may be lost
+        # Once more, as nobody else can write now: none may be lost or added to.
+        _existing_releases(sweep, folder)
         if not sweep.dataset.public:
             require_no_others(paths.values(), sweep.dataset.name)
-        allowed = allowed_attributes(sweep)
-        resumed = _resume(sweep, work, training)
-        not_written = allowed.not_written.values()
-        for note in (*not_written, *resumed.made_again, *resumed.versions):
+        made_again = blocks.resume_folder(
+            work,
+            training.settings,
+            n_columns=sweep.dataset.n_records,
+            n_second=training.n_watched,
+        )
+        missing, versions = _missing(training, finished_blocks(work))
+        for note in (*allowed.not_written.values(), *made_again, *versions):
             on_note(note)
-
-        on_progress(sweep.n_models - len(resumed.missing), sweep.n_models)
-        if resumed.missing:
-            _train(sweep, work, training, resumed.missing, flags, on_progress)
+        _train(sweep, work, training, missing, flags, on_progress)
 
         scores = _scores(sweep, work, training)
         if sweep.keep_people and sweep.has_receipts:
@@ -128,12 +127,7 @@ def run_sweep(  # noqa: PLR0913 # a front door
                 *sweep_receipts(sweep, scores),
             )
         releases = build_releases(
-            sweep,
-            scores,
-            allowed,
-            resumed.versions,
-            flags.n_attackers,
-            on_step,
+            sweep, scores, allowed, versions, flags.n_attackers, on_step
         )
         write_files(
             {paths[name]: release.to_json() for name, release in releases.items()}
@@ -210,8 +204,9 @@ def version_note(
 
 def _training(sweep: Sweep) -> Training:
     """Data, noise and models; what cannot be trained is refused before any writing."""
-    rows = {seed: part.train for seed, part in sweep.splits.items()}
+    has_receipts = sweep.has_receipts
     settings = sweep.settings
+    rows = {seed: part.train for seed, part in sweep.splits.items()}
     data = TrainingData.of(
         sweep.dataset.features,
         sweep.dataset.labels,
@@ -232,8 +227,9 @@ def _training(sweep: Sweep) -> Training:
             module = settings["module_digest"] or ""
             digests = fleet.stream_digests(data, config, module=module)
         for model in plan_models(budgets[name], sweep.seeds, digests, name):
-            models[_key(model)] = model
-    return Training(data, budgets, models, versions, settings)
+            models[model.key] = model
+    n_watched = data.n_train if has_receipts else None
+    return Training(data, budgets, models, versions, settings, n_watched)
 
 
 def _existing_releases(sweep: Sweep, folder: Path) -> dict[str, Release]:
@@ -292,16 +288,12 @@ def _require_no_more_models(sweep: Sweep, release: Release, path: Path) -> None:
         )
 
 
-def _resume(sweep: Sweep, work: Path, training: Training) -> Resumed:
-    """Begin or resume in the folder of scores: only sound blocks of this sweep stay."""
-    made_again = blocks.resume_folder(
-        work,
-        training.settings,
-        n_columns=sweep.dataset.n_records,
-        n_second=training.data.n_train if sweep.has_receipts else None,
-    )
+def _missing(
+    training: Training, finished: Iterable[StoredBlock]
+) -> tuple[list[Model], list[str]]:
+    """Models that no finished block has, and the note on versions for readers."""
     made_with: dict[Key, Mapping[str, str]] = {}  # versions by model
-    for block in finished_blocks(work):
+    for block in finished:
         made_with |= dict.fromkeys(block.keys, block.made_with)
     missing = []
     trained_by = []
@@ -309,7 +301,7 @@ def _resume(sweep: Sweep, work: Path, training: Training) -> Resumed:
         if key not in made_with:
             missing.append(model)
         trained_by.append(made_with.get(key, training.versions))
-    return Resumed(missing, made_again, version_note(trained_by, training.versions))
+    return missing, version_note(trained_by, training.versions)
 
 
 def _train(
@@ -320,7 +312,11 @@ def _train(
     flags: EngineFlags,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Train the models that are missing, and keep every block that is finished."""
+    """Train the models that are missing, if any, and keep every finished block."""
+    n_done = sweep.n_models - len(missing)
+    on_progress(n_done, sweep.n_models)
+    if not missing:
+        return
     settings = blocks.record_digest(training.settings)
     prepare(flags)
     # Modules do not step together.
@@ -336,12 +332,11 @@ def _train(
         secret=sweep.secret,
         module=sweep.module,
     )
-    n_done = sweep.n_models - len(missing)
     with closing(trained):
         for result in trained:
             save_block(
                 work,
-                [_key(model) for model in result.models],
+                [model.key for model in result.models],
                 result.logits,
                 made_with=training.versions,
                 settings=settings,
@@ -416,12 +411,6 @@ def _write_index(sweep: Sweep, work: Path, training: Training) -> None:
         "record_ids": sweep.dataset.record_ids.tolist(),
     }
     write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)
-
-
-def _key(model: Model) -> Key:
-    """The name of a model's row in a block; it ends with the budget."""
-    budget = float(model.epsilon).hex()
-    return budget if model.name is None else f"{model.name}, {budget}", model.seed
 
 
 def _paths(

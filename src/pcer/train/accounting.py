@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from pcer.errors import InputError, OutputError
 from pcer.files import cache_folder, canonical_json, read_json, write_files
 from pcer.metrics import FloatArray
-from pcer.store.blocks import file_digest, record_digest, sealed
+from pcer.store.blocks import file_digest, is_sealed, record_digest, sealed
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
 # Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon
@@ -185,9 +185,7 @@ def joint_epsilon(
 
 @lru_cache(maxsize=1024)
 def _calibrated(question: _Question) -> Budget:
-    as_record = question.to_dict()
-    path = cache_folder() / "calibrations" / f"{record_digest(as_record)[:32]}.json"
-    cached = cached_answer(path, as_record)
+    cached = _cached_answer(question)
     if cached is not None and _keeps_budget(cached, question):
         return cached
 
@@ -202,15 +200,23 @@ def _calibrated(question: _Question) -> Budget:
     )
     # Without a writable folder everything takes longer.
     with suppress(OSError, OutputError):
+        path = _cache_path(question)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_files({path: canonical_json(cache_record(as_record, answer))})
+        write_files({path: canonical_json(_cache_record(question, answer))})
     return answer
 
 
-def cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
-    """None unless the file is complete and answers exactly this question."""
+def _cache_path(question: _Question) -> Path:
+    name = f"{record_digest(question.to_dict())[:32]}.json"
+    return cache_folder() / "calibrations" / name
+
+
+def _cached_answer(question: _Question) -> Budget | None:
+    """None unless the question's file is complete and answers exactly it."""
     try:
-        record = read_json(path, max_bytes=MAX_CACHE_BYTES)
+        record = read_json(_cache_path(question), max_bytes=MAX_CACHE_BYTES)
+        if not is_sealed(record) or record["question"] != question.to_dict():
+            return None
         noise = record["answer"]["noise_multiplier"]
         spent = record["answer"]["epsilon"]
         numbers = [noise, *spent.values()]
@@ -218,21 +224,17 @@ def cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
         return None
     if not all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers):
         return None
-
-    epsilon = question["epsilon"]
-    answer = Budget(
-        epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
+    return Budget(
+        epsilon=question.epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
     )
-    return answer if record == cache_record(question, answer) else None
 
 
-def cache_record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
-    """What a file of the cache holds, sealed by a digest of the rest."""
+def _cache_record(question: _Question, answer: Budget) -> dict[str, Any]:
     kept = {
         "noise_multiplier": answer.noise_multiplier,
         "epsilon": dict(answer.epsilon_by_accountant),
     }
-    return sealed({**CACHE_FORMAT, "question": question, "answer": kept})
+    return sealed({**CACHE_FORMAT, "question": question.to_dict(), "answer": kept})
 
 
 def _keeps_budget(answer: Budget, question: _Question) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
-from pcer.store.blocks import record_digest
+from pcer.store.blocks import Key, record_digest
 from pcer.train.accounting import Budget, calibrate
 from pcer.train.config import NO_DP, TrainConfig
 from pcer.train.rules import Names
@@ -114,6 +114,12 @@ class Model:
     def is_private(self) -> bool:
         """Whether gradients are clipped and noised."""
         return self.epsilon != NO_DP
+
+    @property
+    def key(self) -> Key:
+        """Names its row in a block of scores; the name ends with the budget."""
+        budget = float(self.epsilon).hex()
+        return budget if self.name is None else f"{self.name}, {budget}", self.seed
 
     def stream(self, purpose: Purpose, secret: bytes) -> np.random.Philox:
         """The bit generator of this model for one purpose."""

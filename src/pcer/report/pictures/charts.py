@@ -22,6 +22,7 @@ from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
 from pcer.report.pictures import looks, panels
 from pcer.report.pictures.decisions import outlook_svg
+from pcer.report.pictures.looks import COLOUR_OF
 from pcer.report.tables import background
 from pcer.report.tables.background import PairRow
 from pcer.report.tables.finding import AttackEstimate, attack_estimates
@@ -67,10 +68,10 @@ class Series(NamedTuple):
     is_right: bool
 
 
-PARITY = Series("DP-Gap (left)", looks.ink("series-5"), looks.CIRCLE, is_right=False)
-DISPARITY = Series("Δ PCER (right)", looks.ink("series-4"), looks.SQUARE, is_right=True)
+PARITY = Series("DP-Gap (left)", COLOUR_OF["series-5"], looks.CIRCLE, is_right=False)
+DISPARITY = Series("Δ PCER (right)", COLOUR_OF["series-4"], looks.SQUARE, is_right=True)
 NULL = Series(
-    "if nothing memorised (right)", looks.ink("muted"), looks.DIAMOND, is_right=True
+    "if nothing memorised (right)", COLOUR_OF["muted"], looks.DIAMOND, is_right=True
 )
 SERIES = (PARITY, DISPARITY, NULL)
 

@@ -16,7 +16,7 @@ from pcer.deciding.planner import Outlook, OutlookPoint
 from pcer.deciding.recommend import Recommendation, largest_number
 from pcer.files import as_shown
 from pcer.report.pictures import looks
-from pcer.report.pictures.looks import Drawn, ink
+from pcer.report.pictures.looks import COLOUR_OF, Drawn
 from pcer.report.pictures.panels import (
     Chart,
     Curve,
@@ -105,7 +105,7 @@ def choice_svg(found: Recommendation) -> str:
         up=up,
         limits=limits,
         z=z,
-        keys=[(name, shape, ink(colour)) for name, (shape, colour) in LOOKS.items()],
+        keys=[(name, shape, COLOUR_OF[role]) for name, (shape, role) in LOOKS.items()],
         size=(width, HEIGHT, TOP),
         width=LEFT + 2 * (WIDTH + GAP),
         words=templates()["recommend"],
@@ -122,7 +122,7 @@ def _marks_by_kind(found: Recommendation) -> dict[str, list[Drawn]]:
             "name": f"{isolated(setting.name)}, {setting.answer}",
             "shape": shape,
             "y": value_and_error(setting.numbers[-1]),
-            "colour": ink(colour),
+            "colour": COLOUR_OF[colour],
         }
         largest = largest_number(setting.numbers, EXPOSURE, found.attack)
         exposed = value_and_error(largest)
@@ -166,7 +166,7 @@ def outlook_chart(outlook: Outlook) -> Chart:
     for number, (name, steps) in enumerate(lines.items()):
         # A difference is broken, so that no colour is needed.
         dash = DIFFERENCE_DASH if name.startswith("difference") else ""
-        colour = ink(f"series-{number % looks.N_SERIES}")
+        colour = COLOUR_OF[f"series-{number % looks.N_SERIES}"]
         shape = looks.SHAPES[number % len(looks.SHAPES)]
         keys.append(Key(name, colour, shape, dash=dash))
         curves.append(Curve(steps, colour, dash))

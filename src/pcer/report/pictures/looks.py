@@ -51,6 +51,8 @@ PALETTE = {
     "series-5": ("#5d4fb3", "#b3a8f5"),
 }
 LIGHT = {name: light for name, (light, _) in PALETTE.items()}
+# The colour of a role: the page's own, and outside a page the light one.
+COLOUR_OF = {role: f"var(--{role}, {light})" for role, light in LIGHT.items()}
 N_SERIES = 6
 CIRCLE = "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z"
 SQUARE = "M-4.5-4.5h9v9h-9z"
@@ -105,12 +107,7 @@ def look(audit: Audit, name: str) -> Drawn:
     """A group's colour and shape, in every picture, card and notebook."""
     position = audit.subject.groups.index(name)
     shape = SHAPES[position % len(SHAPES)]
-    return {"colour": ink(f"series-{position % N_SERIES}"), "shape": shape}
-
-
-def ink(role: str) -> str:
-    """The colour of a role: the page's own, and outside a page the light one."""
-    return f"var(--{role}, {LIGHT[role]})"
+    return {"colour": COLOUR_OF[f"series-{position % N_SERIES}"], "shape": shape}
 
 
 def short_name(name: str) -> str:

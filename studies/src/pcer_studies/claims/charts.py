@@ -12,7 +12,7 @@ from itertools import chain
 
 from pcer.measuring.plan import Verdict
 from pcer.report.pictures.charts import printable_svg
-from pcer.report.pictures.looks import CIRCLE, DOWN, LIGHT, N_SERIES, SQUARE, ink
+from pcer.report.pictures.looks import CIRCLE, COLOUR_OF, DOWN, LIGHT, N_SERIES, SQUARE
 from pcer.report.pictures.panels import (
     CROSS,
     INK,
@@ -63,7 +63,7 @@ CHOSEN_DASH = "2 2"
 SPREAD = 0.44
 PUBLISHED = "published"
 OURS = "ours"
-SOURCE_INKS = {PUBLISHED: ink("series-0"), OURS: ink("series-1")}
+SOURCE_INKS = {PUBLISHED: COLOUR_OF["series-0"], OURS: COLOUR_OF["series-1"]}
 VERDICT_COLOURS = {
     Verdict.DOUBLE_DISADVANTAGE: "#7a1f3d",
     Verdict.EXPOSURE_DIFFERS: "#b3475f",
@@ -226,7 +226,7 @@ def _allowed_marks(row: SettingRow, group: GroupCell, x: float) -> list[Mark]:
 
 
 def _group_ink(name: str) -> str:
-    return ink(f"series-{GROUPS.index(name) % N_SERIES}")
+    return COLOUR_OF[f"series-{GROUPS.index(name) % N_SERIES}"]
 
 
 def _gap_chart(rows: Sequence[GapRow]) -> Chart | None:

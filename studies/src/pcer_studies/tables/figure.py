@@ -10,7 +10,7 @@ import math
 
 from pcer.measuring.plan import Verdict
 from pcer.report.pictures.charts import files_of
-from pcer.report.pictures.looks import CIRCLE, SQUARE, ink
+from pcer.report.pictures.looks import CIRCLE, COLOUR_OF, SQUARE
 from pcer.report.pictures.panels import (
     CROSS,
     Chart,
@@ -42,9 +42,9 @@ SHADED = 0.1
 
 ORDER = (*sorted(epsilon for epsilon in BUDGETS if not math.isinf(epsilon)), math.inf)
 LABELS = tuple(budget_label(epsilon) for epsilon in ORDER)
-PARITY = Key("DP-Gap (left axis)", ink("series-5"), CIRCLE)
-DISPARITY = Key("PCER disparity (right axis)", ink("series-4"), SQUARE)
-NONE_DETECTED = Key("PCER disparity, nothing detected", ink("series-4"), CROSS)
+PARITY = Key("DP-Gap (left axis)", COLOUR_OF["series-5"], CIRCLE)
+DISPARITY = Key("PCER disparity (right axis)", COLOUR_OF["series-4"], SQUARE)
+NONE_DETECTED = Key("PCER disparity, nothing detected", COLOUR_OF["series-4"], CROSS)
 ZERO_DASH = "3 3"
 
 
