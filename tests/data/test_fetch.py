@@ -10,7 +10,7 @@ import pytest
 
 from pcer.data import acs, benchmarks, load
 from pcer.data.benchmarks import download, locate
-from pcer.data.compas import COMPAS
+from pcer.data.bundled import COMPAS
 from pcer.data.task import DataFile
 from pcer.errors import FetchError, InputError
 

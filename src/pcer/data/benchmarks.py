@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pcer.data import acs, adult, bios, compas
+from pcer.data import acs, bios
+from pcer.data.bundled import ADULT, COMPAS
 from pcer.data.dataset import GroupedDataset
 from pcer.data.task import DataFile, DatasetTask, build
 from pcer.errors import FetchError, InputError
@@ -30,8 +31,8 @@ BLOCK_BYTES = 2**16
 
 # Sources of each name, best first; those of the first come from the publisher.
 SOURCES: tuple[DatasetTask, ...] = (
-    adult.ADULT,
-    compas.COMPAS,
+    ADULT,
+    COMPAS,
     acs.ACS_INCOME,
     acs.ACS_INCOME_COPY,
     bios.BIOS,

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pcer.data import GroupedDataset, adult, standardise
+from pcer.data import GroupedDataset, standardise
 from pcer.data.benchmarks import locate
+from pcer.data.bundled import ADULT
 from pcer.data.readers import Columns
 from pcer.data.task import Category, DataFile, Encoded, FeatureRule, Number, build
 from pcer.errors import InputError
@@ -116,18 +117,16 @@ def _all_but(
 
 
 READINGS: Mapping[str, Reading] = {
-    "adult-named": Reading(features=adult.ADULT.features),
+    "adult-named": Reading(features=ADULT.features),
     "adult-education-indicators": Reading(
         features=_named(education_num=Indicators("education_num"))
     ),
     "adult-occupation-number": Reading(
         features=_named(occupation=Positions("occupation"))
     ),
-    "adult-plain-indicators": Reading(
-        features=adult.ADULT.features, scale_indicators=False
-    ),
+    "adult-plain-indicators": Reading(features=ADULT.features, scale_indicators=False),
     "adult-protected-inside": Reading(
-        features=(*adult.ADULT.features, *(Indicators(name) for name in PROTECTED))
+        features=(*ADULT.features, *(Indicators(name) for name in PROTECTED))
     ),
     "adult-all-indicators": Reading(
         features=_all_but(PROTECTED, Indicators), whole=True
@@ -163,7 +162,7 @@ def load_reading(name: str, *, folder: Path | None = None) -> GroupedDataset:
     """
     reading = READINGS[name]
     columns = read_whole(folder=folder) if reading.whole else bundled_columns()
-    dataset = build(replace(adult.ADULT, name=name, features=reading.features), columns)
+    dataset = build(replace(ADULT, name=name, features=reading.features), columns)
     return dataset if reading.scale_indicators else _numbers_scaled(dataset)
 
 
@@ -193,10 +192,10 @@ def _lacking(what: str) -> str:
 
 def bundled_columns() -> Columns:
     """The columns of Adult that the package carries."""
-    path = locate(adult.ADULT.files[0])
+    path = locate(ADULT.files[0])
     if path is None:
         raise InputError("the package's own Adult file is gone; install pcer again.")
-    return adult.ADULT.read(path, adult.ADULT.columns)
+    return ADULT.read(path, ADULT.columns)
 
 
 def _located(folder: Path | None) -> tuple[Path, ...] | None:
