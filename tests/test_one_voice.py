@@ -139,7 +139,7 @@ def check_text(audit: Audit, text: str, *, escape=str) -> None:
         assert "Double disadvantage: " not in text
 
 
-NUMBER = re.compile(r"[+−]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)")
+NUMBER = re.compile(r"[+−]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+−]\d+)?")
 OF_SETTINGS = ("accuracy", "parity gap", "odds gap")
 Named = dict[tuple[str, str, str], list[tuple[float, float]]]
 """By column, setting and group: values as they are printed, each with half its last digit."""
@@ -172,7 +172,9 @@ def html_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
 def amount(text: str) -> tuple[float, float]:
     """A printed number and half of its last digit."""
     value = text.replace("−", "-").replace(",", "")
-    return float(value), 0.5 * 10.0 ** -len(value.partition(".")[2])
+    digits, _, power = value.partition("e")
+    last_digit = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+    return float(value), 0.5 * last_digit
 
 
 def add_named(found: Named, audit: Audit, title: str, rows: list[list[str]]) -> None:

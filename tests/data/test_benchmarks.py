@@ -15,23 +15,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pcer.data import (
-    acs,
-    adult,
-    benchmarks,
-    bios,
-    compas,
-    describe_datasets,
-    load,
-    split,
-)
+from pcer.data import acs, benchmarks, bios, bundled, describe_datasets, load, split
 from pcer.data.benchmarks import FOLDER_VARIABLE
 from pcer.data.task import Bands, Category, DataFile, GroupRule, Number, build, divide
 from pcer.errors import InputError
 
 KNOWN_ADULT_DIGEST = "b85544000af877e3fca6ad53a3c63a7a1ae371a299cbd4ac47540ae31de4aac5"
 KNOWN_COMPAS_DIGEST = "3c95f107f2aa8ebe375a112f26fff8128acf291df138f7663fed7335f9e86771"
-FILES = Path(adult.__file__).parent / "files"
+FILES = Path(bundled.__file__).parent / "files"
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +71,7 @@ def test_bundled_tasks_have_the_published_counts_and_rates_and_pinned_splits():
         found = rates(load(name), attribute).items()
         told = ", ".join(f"{group} {n} {share:.4f}" for group, (n, share) in found)
         assert told.replace(" 0.", " .") == published
-    columns = columns_of(adult.ADULT, FILES / "adult.csv.gz")  # before the filter
+    columns = columns_of(bundled.ADULT, FILES / "adult.csv.gz")  # before the filter
     rich = columns["income"] == ">50K"
     assert (rich.size, round(rich.mean(), 4)) == (48_842, 0.2393)
     assert round(rich[columns["sex"] == "Male"].mean(), 4) == 0.3038
@@ -90,7 +81,7 @@ def test_bundled_tasks_have_the_published_counts_and_rates_and_pinned_splits():
     with pytest.raises(
         InputError, match="must have 46,033 records, but the files give 46,032"
     ):
-        build(adult.ADULT, short)
+        build(bundled.ADULT, short)
     assert split(load("compas"), seed=0).id == "487aef93954557ab"
     assert split(load("adult"), seed=49).id == "a405f88fc452f9dd"
     assert load("compas").digest == KNOWN_COMPAS_DIGEST
@@ -295,7 +286,7 @@ def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
     monkeypatch.delenv("PCER_DATA", raising=False)
     places = {"folder": tmp_path, "cache": tmp_path}
     assert benchmarks.at_hand("adult", **places) == (
-        adult.ADULT,
+        bundled.ADULT,
         [FILES / "adult.csv.gz"],
     )
     assert benchmarks.at_hand("acs", **places) == (acs.ACS_INCOME, [])
@@ -313,7 +304,7 @@ def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
 
     def place(file, **places):
         monkeypatch.setattr(
-            benchmarks, "SOURCES", (replace(compas.COMPAS, files=(file,)),)
+            benchmarks, "SOURCES", (replace(bundled.COMPAS, files=(file,)),)
         )
         return describe_datasets(**places)[0]["at_hand"]
 
@@ -339,7 +330,7 @@ def test_rules_encode_and_conditions_drop_by_hand():
     rule = GroupRule("c", (("X", ("x",)), ("rest", None)))
     assert divide("c", rule, columns).codes.tolist() == [0, -1, 1]
     task = replace(
-        adult.ADULT,
+        bundled.ADULT,
         features=(Number("b"),),
         label=("b", operator.eq, 3),
         attributes={"c": GroupRule.of_each("c", ("x", "y"))},

@@ -1,4 +1,4 @@
-"""The two datasets that come with the package: UCI Adult, and ProPublica's COMPAS.
+"""Which datasets come with the package? UCI Adult, and ProPublica's COMPAS.
 
 Adult: does a person earn more than 50,000 dollars a year (a census survey of 1994)?
 COMPAS: is a defendant charged with a new crime within two years? ``benchmarks`` lists
