@@ -145,7 +145,11 @@ def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:
 def _drawn_sums(
     exact: ExactSums, records: PairRecords, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """(draw, column) sums over the first group: the real one, then those drawn."""
+    """(draw, column) sums over the first group: the real one, then those drawn.
+
+    Within each stratum records are drawn for the first group: one by one, or in large
+    strata by turning a random order (``turned_sums``), which takes less time.
+    """
     sums = np.zeros((1 + n_draws, len(exact.total)))
     sums[0] = exact.raw(records.is_first[None])[0]
     for part in records.strata:

@@ -99,8 +99,10 @@ def exposure_variance(
 ) -> FloatArray:
     """V(c) = max(w/S + (1 - 1/S) P, s^2/S + P) of the mean exposure over S splits.
 
-    The first is for independent records: w contains the people's part P already. The
-    second contains what the records of one model share. One split: w.
+    ``per_split`` has the exposures c_s, s^2 is their sample variance, ``one_split`` is
+    w and ``people`` is P. The first term is for independent records: w contains P
+    already. The second contains what the records of one model share
+    (``at_least_spread``). One split: w.
     """
     n_splits = len(per_split)
     closed = one_split / n_splits + (1 - 1 / n_splits) * people

@@ -116,8 +116,9 @@ class GapTable:
 def _gap_masses(m: int) -> list[int]:
     """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left.
 
-    A gap is above g with probability (1 - 1/m)^g: the words ``left``, from ``tail``,
-    which is in units of 2^-128 and rounded down.
+    A word drawn at random says how many records are skipped before the next one of a
+    batch. A gap is above g with probability (1 - 1/m)^g: ``tail`` in units of 2^-128,
+    ``left`` in words of 2^-64, both rounded down.
     """
     tail = 2 ** (2 * WORD_BITS)
     left = 2**WORD_BITS
