@@ -18,7 +18,8 @@ from pcer import metrics
 from pcer.auditing import record
 from pcer.measuring.checks.arrays import stated_epsilon
 from pcer.measuring.evidence import Evidence, Statement
-from pcer.measuring.exposure import LEAST_RECORDS, Measured, benefit_of
+from pcer.measuring.exposure import LEAST_RECORDS, Measured
+from pcer.measuring.outcomes import benefit_of
 from pcer.measuring.plan import Plan, Verdict
 from pcer.measuring.tested import Amounts, Judged, PlaceboCheck, Tested
 from pcer.measuring.variances import by_split
@@ -410,7 +411,7 @@ def _sign_limit(compared: ComparedPair) -> float | None:
     exposed = here.measured.exposed
     lower = compared.lower_ratio
     higher = compared.first if lower == compared.second else compared.second
-    rate = here.measured.received.mean(axis=0)
+    rate = here.measured.received.value
     if exposed is None or not here.evidence.detected[here.setting_index, lower]:
         return None
     if not rate[lower] > rate[higher]:
@@ -447,7 +448,7 @@ def _pooled_ratios(measured: Measured, plan: Plan) -> FloatArray | None:
     none with one split. None where a rate or an exposure is not given.
     """
     exposed = measured.exposed
-    if exposed is None or np.isnan(measured.received).any():
+    if exposed is None or np.isnan(measured.received.value).any():
         return None
     n_records = benefit_of(measured.panel, plan).n_test
     parts = np.stack([measured.benefit * n_records, n_records])  # (part, seed, group)

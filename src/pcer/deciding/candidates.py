@@ -27,6 +27,7 @@ from pcer.measuring.bounds import Bounds, Tails, normal_quantile, rows_of_settin
 from pcer.measuring.checks.arrays import ReleaseArrays, Setting, SplitName
 from pcer.measuring.plan import Plan
 from pcer.measuring.release_changes import Contrast
+from pcer.measuring.training_variance import difference_of
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.file import Release
@@ -425,7 +426,9 @@ def _lasting_variance(setting: Candidate, checked: Checked, levels: Levels) -> f
     groups = _positions(setting, checked)
     measured = setting.measured(checked.attack or levels.attacks[0])
     if checked.what == OUTCOMES:
-        return 100**2 * float(measured.received_lasting[groups].sum())
+        pair = difference_of(np.array(groups)[:, None])
+        lasting = 100**2 * float(measured.received.variance_lasting(pair)[0])
+        return min(variance, lasting)
     exposed = measured.exposed
     assert exposed is not None  # it has a value
     scale = measured.attack_kind.scale

@@ -88,12 +88,11 @@ def _apart(
 ) -> Bounds:
     """The size of differences in points, whichever group has more."""
     size = points * np.abs(difference.value)
-    error = points * difference.error
-    upper = size + normal_quantile(tails.upper) * error
+    upper = size + points * difference.half_width(tails.upper)
     return Bounds(
         value=size,
-        error=error,
-        lower=size - normal_quantile(tails.lower) * error,
+        error=points * difference.error,
+        lower=size - points * difference.half_width(tails.lower),
         upper=np.minimum(upper, points * largest),
     )
 

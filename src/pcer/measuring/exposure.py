@@ -25,6 +25,7 @@ import numpy as np
 from pcer import metrics
 from pcer.measuring import exact, variances
 from pcer.measuring.exact import SMALLEST_P, Strata
+from pcer.measuring.outcomes import Received, benefit_of, received_of
 from pcer.measuring.plan import POSITIVE_RATE, Plan
 from pcer.measuring.variances import by_split
 from pcer.metrics import BoolArray, FloatArray, IntArray
@@ -156,28 +157,6 @@ class Exposed:
         )
 
 
-class Benefit(NamedTuple):
-    """What groups receive; arrays (seed, group)."""
-
-    rate: FloatArray
-    n_test: FloatArray  # records of the test part that the rate is a share of
-    n: FloatArray  # the same of both parts
-
-
-def benefit_of(panel: Panel, plan: Plan) -> Benefit:
-    """The plan's benefit; without a training part, the test part is all there is."""
-    train = panel.train
-    test = panel.test
-    if test is None or train is None or plan.benefit == POSITIVE_RATE:
-        n = np.nan_to_num(panel.n_train) + panel.n_test
-        return Benefit(panel.positive_rate, panel.n_test, n)
-    kind = plan.benefit_kind
-    n_test = kind.among_in(test)
-    n_train = kind.among_in(train)
-    rate = metrics.quotient(kind.counted_in(test), n_test)
-    return Benefit(rate, n_test, n_test + np.nan_to_num(n_train))
-
-
 def strata_of(panel: Panel) -> Strata:
     """Records by (label, run, group), as the exact tests need them.
 
@@ -200,10 +179,7 @@ def strata_of(panel: Panel) -> Strata:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One setting and one attack as arrays; what is not released is NaN or None.
-
-    Of ``received`` a NaN of one group makes all of it NaN.
-    """
+    """One setting and one attack as arrays; what is not released is NaN or None."""
 
     panel: Panel
     attack_kind: AttackKind
@@ -215,10 +191,7 @@ class Measured:
     strata: Strata | None
     # (group,) by how much clumps of records multiply a variance
     variance_inflation: FloatArray
-    received: FloatArray  # (split, group) benefit
-    received_variance: FloatArray  # (group,) of the mean benefit, for people like these
-    # (group,) the part of it that no number of splits lowers.
-    received_lasting: FloatArray
+    received: Received
     exposed: Exposed | None
     has_enough_records: BoolArray  # (group,) whether they suffice for this attack
     reason: str | None  # why there is no estimate
@@ -319,7 +292,6 @@ def measure_panel(
         variance_inflation = np.ones(len(panel.group_names))
     enough = _has_enough_records(panel, attack)
     benefit = benefit_of(panel, plan)
-    received = _received(panel, benefit, variance_inflation)
     exposure_by_seed, is_pooled = _exposures(panel, kind)
     exposed, reason = _exposed(panel, plan, kind, variance_inflation, enough)
     return Measured(
@@ -331,9 +303,7 @@ def measure_panel(
         is_pooled=is_pooled,
         strata=_strata_of_splits(panel) if kind is GAP else None,
         variance_inflation=variance_inflation,
-        received=received.per_split,
-        received_variance=received.variance,
-        received_lasting=received.lasting,
+        received=received_of(panel, benefit, variance_inflation),
         exposed=exposed,
         has_enough_records=enough,
         reason=reason,
@@ -347,31 +317,6 @@ def _has_enough_records(panel: Panel, attack: str) -> BoolArray:
     stated = panel.pooled[attack].n_records
     n_records = np.where(np.isnan(stated), panel.mean_n, stated)
     return np.asarray(~(n_records < LEAST_RECORDS))
-
-
-class _Received(NamedTuple):
-    """A benefit with its errors; all NaN where it is not given for some group."""
-
-    per_split: FloatArray
-    variance: FloatArray
-    lasting: FloatArray
-
-
-def _received(
-    panel: Panel, benefit: Benefit, variance_inflation: FloatArray
-) -> _Received:
-    n = benefit.n.mean(axis=0) / variance_inflation
-    n_test = benefit.n_test.mean(axis=0) / variance_inflation
-    per_split = by_split(benefit.rate, panel.split)
-    is_given = np.isfinite(per_split).all() and np.isfinite(n).all()
-    if not (is_given and (n_test > 0).all()):
-        per_split = per_split * np.nan
-        n = n_test = n * np.nan
-    rate = per_split.mean(axis=0)
-    variance = variances.benefit_variance(
-        rate, n=n, n_test=n_test, n_splits=len(per_split)
-    )
-    return _Received(per_split, variance, variances.rate_variance(rate, n))
 
 
 def _exposures(panel: Panel, kind: AttackKind) -> tuple[FloatArray, bool]:

@@ -17,17 +17,43 @@ import numpy as np
 
 from pcer.measuring import variances
 from pcer.measuring.exposure import Exposed, Measured, Pair
+from pcer.measuring.outcomes import Received
+from pcer.measuring.training_variance import (
+    Combination,
+    difference_of,
+    half_width,
+    two_part_p,
+)
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.statistics import two_sided_p
 
 
 class PairDifference(NamedTuple):
-    """Second minus first group of every pair, for people like these."""
+    """Second minus first group of every pair, for people like these.
+
+    What training moves is estimated from few splits: the degrees of freedom are of
+    Student's distribution for that part, infinite where there is none.
+    """
 
     value: FloatArray
-    error: FloatArray
+    variance_now: FloatArray  # of people and parts
+    variance_train: FloatArray  # of what training records move (``training_variance``)
+    degrees_of_freedom: FloatArray
     p_value: FloatArray  # adjusted for the whole audit, once that is known
     p_alone: FloatArray  # adjusted over the attacks alone
+
+    @property
+    def error(self) -> FloatArray:
+        """The square root of both variances together."""
+        return np.sqrt(self.variance_now + self.variance_train)
+
+    def half_width(self, tail: float) -> FloatArray:
+        """Distance to a bound that fails with the chance ``tail``."""
+        return half_width(
+            self.variance_now,
+            self.variance_train,
+            tail=tail,
+            degrees_of_freedom=self.degrees_of_freedom,
+        )
 
 
 class PairTests(NamedTuple):
@@ -83,11 +109,10 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     estimate or a group has too few records.
     """
     groups = np.array(pairs, dtype=np.int64).T  # (side, pair)
-    benefit = measured.received.mean(axis=0)[groups]
-    benefit_variance = measured.received_variance[groups]
-    benefits = _difference(benefit[1] - benefit[0], benefit_variance.sum(axis=0))
+    benefits = _of_rates(measured.received, difference_of(groups))
     if measured.exposed is None:
-        nothing = PairDifference(*np.full((4, len(pairs)), np.nan))
+        unknown = np.full(len(pairs), np.nan)
+        nothing = _difference(unknown, unknown)
         return PairTests(nothing, benefits, nothing)
 
     exposed = measured.exposed.only(groups)
@@ -98,16 +123,21 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     sides = _Sides(
         groups=groups,
         exposed=exposed,
-        benefit=benefit,
-        benefit_variance=benefit_variance,
+        benefit=measured.received.value[groups],
+        benefit_variance=measured.received.variance[groups],
         exposure_in_tests=exposure_in_tests,
         exposure_variance=exposed.variance_at(exposure_in_tests),
     )
     exposures = _difference(
         exposure[1] - exposure[0], sides.exposure_variance.sum(axis=0)
     )
-    cross = benefit[0] * exposure[1] - benefit[1] * exposure[0]
-    crosses = _difference(cross, _cross_variance(measured, sides))
+    rates = Combination(groups, np.stack([exposure[1], -exposure[0]]))
+    crosses = _difference(
+        rates.of(measured.received.value),
+        _cross_variance(measured, sides),
+        measured.received.variance_train(rates),
+        measured.received.degrees_of_freedom,
+    )
     enough = np.asarray(measured.has_enough_records[groups].all(axis=0))
     return PairTests(_only(enough, exposures), benefits, _only(enough, crosses))
 
@@ -141,12 +171,12 @@ def _cross_variance(measured: Measured, sides: _Sides) -> FloatArray:
         return closed
 
     exposure = exposed.per_split  # (split, side, pair), and so is the benefit
-    benefit = measured.received[:, sides.groups]
+    benefit = measured.received.per_split[:, sides.groups]
     per_split = benefit[:, 0] * exposure[:, 1] - benefit[:, 1] * exposure[:, 0]
     people = variances.cross_variance(
         sides.benefit,
         exposed.value,
-        measured.received_lasting[sides.groups],
+        measured.received.lasting[sides.groups],
         exposed.people_part(sides.exposure_in_tests),
         _people_covariance(sides),
     )
@@ -174,11 +204,28 @@ def _people_covariance(sides: _Sides) -> FloatArray:
     )
 
 
-def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
+def _of_rates(received: Received, rates: Combination) -> PairDifference:
+    """Combinations of outcome rates, with both parts of their variance."""
+    return _difference(
+        rates.of(received.value),
+        received.variance_now(rates),
+        received.variance_train(rates),
+        received.degrees_of_freedom,
+    )
+
+
+def _difference(
+    value: FloatArray,
+    variance: FloatArray,
+    variance_train: FloatArray | float = 0.0,
+    degrees_of_freedom: float = np.inf,
+) -> PairDifference:
     """Estimate over error; p is 1 where the error is 0."""
-    error = np.sqrt(np.maximum(variance, 0.0))  # rounding may leave less than 0
-    p = two_sided_p(value, error)
-    return PairDifference(value, error, p, p)
+    v_now = np.maximum(variance, 0.0)  # rounding may leave less than 0
+    v_train = np.broadcast_to(variance_train, value.shape)
+    freedom = np.full(value.shape, degrees_of_freedom)
+    p = two_part_p(value, v_now, v_train, degrees_of_freedom=freedom)
+    return PairDifference(value, v_now, v_train, freedom, p, p)
 
 
 def _only(is_known: BoolArray, difference: PairDifference) -> PairDifference:

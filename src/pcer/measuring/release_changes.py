@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +23,16 @@ from pcer.errors import PlanError
 from pcer.measuring import exposure
 from pcer.measuring.choose_attacks import pairs_of
 from pcer.measuring.exposure import Exposed, Measured
+from pcer.measuring.outcomes import Received
 from pcer.measuring.plan import Plan
+from pcer.measuring.training_variance import (
+    LEAST_SPLITS,
+    Combination,
+    TrainingPart,
+    difference_of,
+    half_width,
+    two_part_p,
+)
 from pcer.measuring.variances import exposure_in_tests, weighted_exposure
 from pcer.metrics import FloatArray, IntArray, quotient
 
@@ -81,13 +91,24 @@ class BothExposed:
         if not self.same_people:
             return 0.0
         people = self.old.people_part(old_exposure) * self.new.people_part(new_exposure)
-        correlation: FloatArray | float = 1.0
-        if way < 0:
-            s = np.clip(old_exposure / self.largest, 0.0, 1.0)
-            t = np.clip(new_exposure / self.largest, 0.0, 1.0)
-            odds = quotient(s * t, (1 - s) * (1 - t), otherwise=1.0)
-            correlation = np.sqrt(np.minimum(1.0, odds))
-        return 2 * correlation * np.sqrt(people)
+        shares = [old_exposure / self.largest, new_exposure / self.largest]
+        return 2 * _largest_correlation(way, *shares) * np.sqrt(people)
+
+
+def _largest_correlation(
+    way: float, old_share: FloatArray, new_share: FloatArray
+) -> FloatArray | float:
+    """The most that two shares s and t of the same people can vary together.
+
+    In a sum 1; in a change, where they vary against each other,
+    sqrt(s t / ((1 - s) (1 - t))), but no more than 1.
+    """
+    if way > 0:
+        return 1.0
+    s = np.clip(old_share, 0.0, 1.0)
+    t = np.clip(new_share, 0.0, 1.0)
+    odds = quotient(s * t, (1 - s) * (1 - t), otherwise=1.0)
+    return np.sqrt(np.minimum(1.0, odds))
 
 
 class Contrast(NamedTuple):
@@ -128,6 +149,47 @@ class Contrast(NamedTuple):
         from scipy.special import stdtrit
 
         return np.asarray(-stdtrit(self.freedom, tail) * np.sqrt(self.variance))
+
+
+class RateContrast(NamedTuple):
+    """A change, or a sum, of outcomes: the error has what training moves, too.
+
+    As for a difference of groups (``training_variance``): the normal's quantile for
+    people and parts, Student's with ``freedom`` degrees for what training moves.
+    """
+
+    value: FloatArray
+    variance_now: FloatArray
+    variance_train: FloatArray
+    freedom: float
+
+    @property
+    def variance(self) -> FloatArray:
+        """Both parts."""
+        return np.asarray(self.variance_now + self.variance_train)
+
+    def upper_p(self, sign: FloatArray | float = 1.0) -> FloatArray:
+        """One-sided p-value of sign times value against 0."""
+        two_sided = two_part_p(
+            self.value,
+            self.variance_now,
+            self.variance_train,
+            degrees_of_freedom=self.freedom,
+        )
+        is_above = sign * self.value > 0
+        return np.where(is_above, two_sided / 2, 1 - two_sided / 2)
+
+    def half_width(self, tail: float) -> FloatArray:
+        """Distance to an upper bound that fails with probability ``tail``."""
+        return half_width(
+            self.variance_now,
+            self.variance_train,
+            tail=tail,
+            degrees_of_freedom=self.freedom,
+        )
+
+
+AnyContrast: TypeAlias = Contrast | RateContrast
 
 
 class Rows(NamedTuple):
@@ -180,13 +242,7 @@ def changed_rows(
         largest=before.attack_kind.scale.largest,
         is_paired=False,
     )
-    served = BothExposed(
-        _served(before, old),
-        _served(after, new).only(order),
-        same_people=both.same_people,
-        largest=1.0,
-        is_paired=False,
-    )
+    served = BothReceived(before.received, after.received, order, common)
     if common is not None and len(common[0]) >= LEAST_PAIRED:
         both = _paired(both, measured, common, order)
 
@@ -195,7 +251,7 @@ def changed_rows(
         [
             group_rows(both, tail=tail / len(names)),
             pair_rows(both.only(pairs), tail=tail / n_pairs),
-            pair_rows(served.only(pairs), tail=tail / n_pairs),
+            outcome_rows(served, pairs, tail=tail / n_pairs),
         ]
     )
     enough = before.has_enough_records & after.has_enough_records[order]
@@ -208,16 +264,6 @@ def _require_exposed(which: str, measured: Measured) -> Exposed:
     if measured.exposed is None:
         raise PlanError(f"the {which} release cannot be compared: {measured.reason}.")
     return measured.exposed
-
-
-def _served(measured: Measured, exposed: Exposed) -> Exposed:
-    """Outcome rates in the form of an exposure, all of their error in one number."""
-    return replace(
-        exposed,
-        per_split=measured.received.mean(axis=0)[None],
-        one_split=measured.received_variance,
-        people=None,
-    )
 
 
 def _paired(
@@ -277,8 +323,81 @@ def _difference(both: BothExposed, way: float) -> Contrast:
     return Contrast.of(per_split[:, 0] - per_split[:, 1], lasting.sum(axis=0))
 
 
+@dataclass(frozen=True)
+class BothReceived:
+    """One setting's outcomes, old and new."""
+
+    old: Received
+    new: Received
+    order: IntArray  # the new release's groups in the order of the old one's
+    common: tuple[IntArray, IntArray] | None  # splits of the same records
+
+    @cached_property
+    def training(self) -> TrainingPart | None:
+        """What training moves in both: the new groups after the old ones.
+
+        None where the splits are not the same, so that the errors of both are added.
+        """
+        old = self.old.training
+        new = self.new.training
+        if old is None or new is None or self.common is None:
+            return None
+        old_splits, new_splits = self.common
+        if len(old_splits) < LEAST_SPLITS:
+            return None
+        every_group = np.arange(len(self.order))
+        return old.at(old_splits, every_group).beside(new.at(new_splits, self.order))
+
+    def contrast(self, pairs: IntArray, way: float) -> RateContrast:
+        """First minus second group of new plus ``way`` times old; pairs (side, pair)."""
+        old = _first_minus_second(pairs)
+        new = _first_minus_second(self.order[pairs])
+        value = new.of(self.new.value) + way * old.of(self.old.value)
+        variance_now = self.old.variance_now(old) + self.new.variance_now(new)
+        if self.common is not None:
+            variance_now = variance_now + self._shared_variance(way)[pairs].sum(axis=0)
+        training = self.training
+        if training is None:
+            variance_train = self.old.variance_train(old) + self.new.variance_train(new)
+            freedom = min(self.old.degrees_of_freedom, self.new.degrees_of_freedom)
+            return RateContrast(value, variance_now, variance_train, freedom)
+        both = Combination(
+            groups=np.concatenate([old.groups, old.groups + len(self.order)]),
+            weights=np.concatenate([way * old.weights, new.weights]),
+        )
+        variance_train = training.variance(both)
+        freedom = float(training.degrees_of_freedom)
+        return RateContrast(value, variance_now, variance_train, freedom)
+
+    def _shared_variance(self, way: float) -> FloatArray:
+        """(group,) the most that the same people add to the variance."""
+        people = self.old.variance * self.new.variance[self.order]
+        shares = [self.old.value, self.new.value[self.order]]
+        return np.asarray(2 * _largest_correlation(way, *shares) * np.sqrt(people))
+
+
+def _first_minus_second(pairs: IntArray) -> Combination:
+    return difference_of(pairs[::-1])
+
+
+def outcome_rows(both: BothReceived, pairs: IntArray, *, tail: float) -> Rows:
+    """The change of the difference in outcomes between both groups of a pair."""
+    return size_rows(
+        _first_minus_second(pairs).of(both.old.value),
+        _first_minus_second(both.order[pairs]).of(both.new.value),
+        both.contrast(pairs, CHANGE),
+        both.contrast(pairs, SUM),
+        tail=tail,
+    )
+
+
 def size_rows(
-    old: FloatArray, new: FloatArray, change: Contrast, total: Contrast, *, tail: float
+    old: FloatArray,
+    new: FloatArray,
+    change: AnyContrast,
+    total: AnyContrast,
+    *,
+    tail: float,
 ) -> Rows:
     """Whether differences grew or shrank in size, whichever group is the more exposed.
 

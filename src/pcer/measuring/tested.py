@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.files import Record
-from pcer.measuring import choose_attacks, variances
+from pcer.measuring import choose_attacks
 from pcer.measuring.checks import DeclarationFinding, check_release
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
 from pcer.measuring.evidence import Evidence, Statement, decide
@@ -33,7 +33,13 @@ from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, carried_attacks, panels
 from pcer.release.records import Placebo
-from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, detectable, interval_quantile
+from pcer.statistics import (
+    EXPOSURE_SHARE,
+    POWER_QUANTILE,
+    SIGNIFICANCE,
+    detectable,
+    interval_quantile,
+)
 from pcer.wording import p_words
 
 # Made-up groups raise too many alarms where alarms of 5 % would do so with at most this
@@ -389,16 +395,16 @@ def _exposures(tested: Tested, evidence: Evidence) -> Amounts:
     level = tested.plan.confidence_level
     n_limits = max(1, evidence.detection_p_alone.size)  # all groups of all settings
     values = [_value(measured) for measured in settings]
-    errors = [_interval_error(measured) for measured in settings]
+    errors = np.stack([_interval_error(measured) for measured in settings])
     null_variances = [_null_variance(measured) for measured in settings]
     alone = [measured.upper_limit(level=level, n_limits=1) for measured in settings]
     together = [
         measured.upper_limit(level=level, n_limits=n_limits) for measured in settings
     ]
     return _amounts(
-        tested,
         np.stack(values),
-        np.stack(errors),
+        errors,
+        interval_quantile(level) * errors,
         largest=settings[0].attack_kind.scale.largest,
         limits=(np.stack(alone), np.stack(together)),
         smallest=detectable(
@@ -459,31 +465,34 @@ def _differences(
     """First minus second, with what could have been shown by two-sided tests."""
     value = -difference.value + 0.0  # + 0.0: no negative zero
     error = difference.error
-    level = tested.plan.confidence_level
+    tail = 1 - tested.plan.confidence_level
     n_compared = max(1, int(np.isfinite(error).sum()))
     limits = []
     for n_limits in (1, n_compared):
-        z = variances.bonferroni_z(n_limits=n_limits, confidence_level=level)
-        limits.append(np.minimum(np.abs(value) + z * error, largest))
-    smallest = detectable(
-        error, n_tests=2 * n_compared * n_attacks, level=level_of_tests
-    )
+        upper = np.abs(value) + difference.half_width(tail / n_limits)
+        limits.append(np.minimum(upper, largest))
+    n_tests = 2 * n_compared * n_attacks
+    threshold = difference.half_width(level_of_tests / n_tests)
     return _amounts(
-        tested, value, error, largest=largest, limits=limits, smallest=smallest
+        value,
+        error,
+        difference.half_width(tail / 2),
+        largest=largest,
+        limits=limits,
+        smallest=threshold + POWER_QUANTILE * error,
     )
 
 
 def _amounts(
-    tested: Tested,
     value: FloatArray,
     error: FloatArray,
+    half_width: FloatArray,
     *,
     largest: float,
     limits: Sequence[FloatArray],
     smallest: FloatArray,
 ) -> Amounts:
     """With the interval, neither end of which is beyond ``largest``."""
-    half_width = interval_quantile(tested.plan.confidence_level) * error
     is_known = np.isfinite(value + error)
     alone, together = limits
     return Amounts(

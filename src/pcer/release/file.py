@@ -42,6 +42,7 @@ from pcer.release.records import (
     Subject,
     TestRates,
     Training,
+    TrainingNoise,
     TrainRates,
     check_names,
     refuse,
@@ -102,6 +103,7 @@ class Release(Shown):
     not_computed: dict[Name, Note] = Field(default_factory=dict)
     placebo: list[Placebo] = Field(default_factory=list)
     bounds: list[Bound] = Field(default_factory=list)
+    training_noise: list[TrainingNoise] = Field(default_factory=list)
     disclosure: Disclosed | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -110,6 +112,7 @@ class Release(Shown):
         _check_runs(self)
         _check_splits(self)
         _check_rows(self)
+        _check_training_noise(self)
         models = sorted({run.model for run in self.runs if run.model is not None})
         check_names(models, "the names in runs[].model", field="runs[].model")
         check_names(sorted(_attacks(self)), "names of attacks", field="attack")
@@ -424,7 +427,7 @@ def _sizes(tables: GroupTables) -> list[tuple[int | None, ...]]:
 
 def _check_rows(release: Release) -> None:
     """Rows about a setting: of settings and groups that there are, and each once."""
-    settings = {(run.model, run.epsilon) for run in release.runs}
+    settings = _settings(release)
     for field, identifying in ROW_KEYS.items():
         seen: set[tuple[object, ...]] = set()
         for index, row in enumerate(getattr(release, field)):
@@ -433,16 +436,59 @@ def _check_rows(release: Release) -> None:
             for group in groups:
                 if group not in release.subject.groups:
                     refuse(f"{path}.group", f"{path}.group: {group!r} is not a group")
-            if (row.model, row.epsilon) not in settings:
-                model = "" if row.model is None else f"model {row.model!r} and "
-                place = f"{path}.epsilon"
-                refuse(place, f"{place}: no run has {model}{row.epsilon}")
-
+            _check_setting(path, row, settings)
             rest = (row.epsilon, *groups, *(getattr(row, name) for name in identifying))
             key = rest if row.model is None else (row.model, *rest)
             if key in seen:
                 refuse(path, f"{path}: {key} appears twice")
             seen.add(key)
+
+
+def _settings(release: Release) -> set[tuple[str | None, float | None]]:
+    """Model and epsilon of every setting that has runs."""
+    return {(run.model, run.epsilon) for run in release.runs}
+
+
+def _check_setting(
+    path: str,
+    row: PooledExposure | Placebo | Bound | TrainingNoise,
+    settings: set[tuple[str | None, float | None]],
+) -> None:
+    """Some run is of the row's setting."""
+    if (row.model, row.epsilon) not in settings:
+        model = "" if row.model is None else f"model {row.model!r} and "
+        place = f"{path}.epsilon"
+        refuse(place, f"{place}: no run has {model}{row.epsilon}")
+
+
+def _check_training_noise(release: Release) -> None:
+    """Covariances have a row and a column for every group; each rate stands once."""
+    settings = _settings(release)
+    n_groups = len(release.subject.groups)
+    seen = set()
+    for index, row in enumerate(release.training_noise):
+        path = f"training_noise[{index}]"
+        _check_setting(path, row, settings)
+        for field in ("everybody", "crossed"):
+            if not _is_symmetric(getattr(row, field), n_groups):
+                place = f"{path}.{field}"
+                refuse(
+                    place,
+                    f"{place}: must be a symmetric table of {n_groups} rows and "
+                    "columns, one for each group",
+                )
+        key = (row.model, row.epsilon, row.rate)
+        if key in seen:
+            refuse(path, f"{path}: {row.rate} of this setting appears twice")
+        seen.add(key)
+
+
+def _is_symmetric(matrix: list[list[float]], size: int) -> bool:
+    sizes = {len(matrix), *(len(row) for row in matrix)}
+    if sizes != {size}:
+        return False
+    columns = [list(column) for column in zip(*matrix, strict=True)]
+    return columns == matrix
 
 
 def read_releases(

@@ -9,13 +9,13 @@ budget; their arrays by seed and group. To add an array: a field of ``Panel``, f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from pcer.metrics import Counts, FloatArray, IntArray
+from pcer.metrics import Counts, FloatArray, IntArray, quotient
 from pcer.release.attack_kinds import SPENT, attack_kind
 from pcer.release.file import Release
 from pcer.release.records import (
@@ -24,6 +24,9 @@ from pcer.release.records import (
     GroupTables,
     PooledExposure,
     Run,
+    SplitKind,
+    StratifiedBy,
+    TrainingNoise,
 )
 
 
@@ -65,6 +68,11 @@ class Panel:
         exposure: by attack, exposures of single models.
         pooled: by attack, exposures over all models: arrays over the group alone.
         model: name of the model or training rule.
+        overall_positive_rate: over both splits together.
+        split_kind: as declared, and so the next two.
+        stratified_by: what splits are balanced by.
+        clumps: records per unit, where people have several and splits take them apart.
+        training_noise: by rate, from models that were trained again on one split.
         shadowed: exposures of single models by attacks that ``pooled`` has and that the
             setting's other models calibrate: for comparisons, never for audits.
         n_splits: number of distinct splits.
@@ -86,6 +94,11 @@ class Panel:
     exposure: dict[str, Exposures]
     pooled: dict[str, PooledExposures]
     model: str | None = None
+    overall_positive_rate: FloatArray
+    split_kind: SplitKind | None = "random"
+    stratified_by: StratifiedBy | None = None
+    clumps: float = 1.0
+    training_noise: dict[str, TrainingNoise] = field(default_factory=dict)
     shadowed: dict[str, Exposures] = field(default_factory=dict)
     n_splits: int = field(init=False)
     has_sizes: bool = field(init=False)
@@ -121,13 +134,39 @@ def _panels(release: Release) -> tuple[Panel, ...]:
     for row in (*release.pooled_exposure, *_mean_receipts(release)):
         pooled.setdefault((row.model, row.epsilon), []).append(row)
 
+    noise: dict[tuple[str | None, float | None], dict[str, TrainingNoise]] = {}
+    for repeated in release.training_noise:
+        of_rates = noise.setdefault((repeated.model, repeated.epsilon), {})
+        of_rates[repeated.rate] = repeated
+
     names = tuple(release.subject.groups)
     has_counts = _has_counts(release)
     made = []
     for setting, of_setting in groupby(runs, key=lambda run: (run.model, run.epsilon)):
         rows = pooled.get(setting, [])
-        made.append(_panel(names, list(of_setting), rows, has_counts=has_counts))
+        panel = _panel(names, list(of_setting), rows, has_counts=has_counts)
+        panel = replace(
+            panel,
+            split_kind=release.training.split_kind,
+            stratified_by=release.training.stratified_by,
+            clumps=_clumps(release, panel),
+            training_noise=noise.get(setting, {}),
+        )
+        made.append(panel)
     return tuple(made)
+
+
+def _clumps(release: Release, panel: Panel) -> float:
+    """Records per unit, the most of any group, where splits take units apart."""
+    training = release.training
+    if training.unit_of_split not in (None, "record"):
+        return 1.0
+    units = training.effective_units or {}
+    per_unit = [1.0]
+    for name, n_records in zip(panel.group_names, panel.mean_n, strict=True):
+        if name in units and np.isfinite(n_records):
+            per_unit.append(float(n_records / units[name]))
+    return max(per_unit)
 
 
 def _mean_receipts(release: Release) -> list[PooledExposure]:
@@ -175,16 +214,22 @@ def _panel(
             shadowed[name] = of_models.pop(name)
 
     pooled = {name: _pooled(rows, name, names) for name in attacks}
+    train_counts = _counts(train) if has_counts else None
+    test_counts = _counts(test) if has_counts else None
+    overall = np.full((len(runs), len(names)), np.nan)
+    if train_counts is not None and test_counts is not None:
+        overall = overall_positive_rate(train_counts, test_counts)
     return Panel(
         epsilon=runs[0].budget,
         seeds=tuple(run.seed for run in runs),
         group_names=names,
         split=_split_codes(runs),
-        train=_counts(train) if has_counts else None,
-        test=_counts(test) if has_counts else None,
+        train=train_counts,
+        test=test_counts,
         train_accuracy=_array(train, "accuracy"),
         test_accuracy=_array(test, "accuracy"),
         positive_rate=_array(test, "positive_rate"),
+        overall_positive_rate=overall,
         n_train=_array(train, "n"),
         n_test=_array(test, "n"),
         exposure=of_models,
@@ -192,6 +237,12 @@ def _panel(
         model=runs[0].model,
         shadowed=shadowed,
     )
+
+
+def overall_positive_rate(train: Counts, test: Counts) -> FloatArray:
+    """Share predicted positive over both splits together."""
+    n_positive = train.tp + train.fp + test.tp + test.fp
+    return quotient(n_positive, train.n + test.n)
 
 
 def _exposures(tables: list[list[GroupTables]]) -> dict[str, Exposures]:

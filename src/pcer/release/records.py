@@ -36,6 +36,8 @@ Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
 SignedNumber = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared twice
 NonNegative = Annotated[float, Field(ge=0, le=1e15)]
+# Of two rates, over few models.
+Covariance = Annotated[float, Field(ge=-0.5, le=0.5)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
@@ -188,6 +190,23 @@ class Placebo(Record):
     # square difference, in errors.
     n_exact: Count | None = None
     exact_difference: NonNegative | None = None
+
+
+class TrainingNoise(Record):
+    """How a rate varies over models that were trained again on one split.
+
+    Matrices have a row and a column for each group, in the order of the subject's. They
+    are of one model: covariances between groups of their rates over both parts, and of
+    the test rate of one with the rate over both parts of the other (the mean of both
+    orders).
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    rate: Name
+    degrees_of_freedom: Annotated[int, Field(ge=1, le=10**6)]
+    everybody: list[list[Covariance]]
+    crossed: list[list[Covariance]]
 
 
 class Bound(Record):
