@@ -30,7 +30,7 @@ from pcer.attacks.single import rank
 from pcer.attacks.sums import Divisions, Groups
 from pcer.metrics import BoolArray, Counts, FloatArray, accuracy, positive_rate
 from pcer.release.attack_kinds import GAP, PAIRED_CONFIDENCE, PAIRED_GAP
-from pcer.release.panel import Panel, PooledExposures, overall_positive_rate
+from pcer.release.panel import Panel, PooledExposures
 from pcer.release.records import Exposure, PooledExposure
 from pcer.statistics import finite_or_none
 
@@ -350,7 +350,6 @@ def coin_panel(
         train_accuracy=accuracy(train),
         test_accuracy=accuracy(test),
         positive_rate=positive_rate(test),
-        overall_positive_rate=overall_positive_rate(train, test),
         n_train=train.n,
         n_test=test.n,
         exposure={},

@@ -19,6 +19,7 @@ from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
 from pcer.measuring.checks import DeclarationFinding
+from pcer.measuring.outcomes import Estimand, Lack
 from pcer.measuring.plan import GUARDED, SETTING_VERDICTS, Plan, SettingVerdict, Verdict
 from pcer.measuring.tested import PlaceboCheck
 from pcer.metrics import NO_DP
@@ -151,6 +152,15 @@ class OutcomesAnswer(PairAnswer):
 
     answer: AboutOutcomes
     difference: Difference  # of the plan's benefit
+    about: Estimand
+    lack: Lack | None  # why it is about these models alone
+    # Its squared error: of people and of parts, and what training records move, with
+    # the degrees of freedom of Student's distribution for the second.
+    people_variance: float | None
+    training_variance: float | None
+    degrees_of_freedom: int | None
+    # Whether training noise is taken out of what training moves; None: no such part.
+    is_noise_known: bool | None
 
 
 class RatioAnswer(PairAnswer):

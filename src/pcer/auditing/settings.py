@@ -307,13 +307,22 @@ def _outcomes(compared: ComparedPair) -> record.OutcomesAnswer:
     elif differs:
         answer = "differ"
 
+    benefit = evidence.benefit
     is_harm = tested.plan.outcome_of(tested.release.subject.outcome) == "harm"
-    second_has_more = evidence.benefit.value[place] > 0
+    second_has_more = benefit.value[place] > 0
     worse = compared.second if second_has_more == is_harm else compared.first
+    received = compared.here.measured.received
+    training = received.training
     return record.OutcomesAnswer(
         answer=answer,
         group=compared.name(worse) if differs else None,
         difference=_difference(compared, compared.here.judged.outcome_differences),
+        about=received.estimand,
+        lack=received.lack,
+        people_variance=finite_or_none(benefit.variance_now[place]),
+        training_variance=finite_or_none(benefit.variance_train[place]),
+        degrees_of_freedom=None if training is None else training.degrees_of_freedom,
+        is_noise_known=None if training is None else training.is_noise_known,
         p_value=finite_or_none(evidence.benefit.p_value[place]),
         p_value_alone=finite_or_none(evidence.benefit.p_alone[place]),
         downgraded=compared.downgraded("outcomes"),

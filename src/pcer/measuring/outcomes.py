@@ -5,10 +5,11 @@ tests need of them, a ``Received``. Called by ``exposure.measure_panel``, whose
 ``Measured`` carries it to ``group_differences``, bounds and comparisons.
 
 An answer about people like these needs what training records move
-(``training_variance``): random splits that are not balanced by group, counts of both
-parts, the same records on every split, and three splits. Elsewhere it is about these
-models alone. Symbols are those of ``variances``. To add a reason why not: a line in
-``_has_training_part``.
+(``training_variance``), and that needs random splits that are not balanced by group,
+counts of both parts, the same records on every split, and three splits. Where one of
+these lacks (``Lack``), the answer is about these models alone. Symbols are those of
+``variances``. To add a lack: a member of ``Lack``, its line in ``_lack``, and its words
+in ``words.toml``, section ``lack``.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from pcer.measuring.plan import POSITIVE_RATE, BenefitKind, Plan
 from pcer.measuring.training_variance import (
     LEAST_SPLITS,
     Combination,
-    Spread,
     SplitRates,
+    Spread,
     TrainingPart,
 )
 from pcer.measuring.variances import by_split
@@ -43,6 +44,16 @@ class Estimand(StrEnum):
     PEOPLE = "people_like_these"
     MODELS = "these_models"
     MODEL = "this_model"
+
+
+class Lack(StrEnum):
+    """Why an answer about outcomes is of these models alone."""
+
+    NOT_RANDOM = "not_random"  # or not said to be
+    BALANCED_BY_GROUP = "balanced_by_group"
+    NO_COUNTS = "no_counts"
+    OTHER_RECORDS = "other_records"  # runs of other records, or of other numbers
+    FEW_SPLITS = "few_splits"
 
 
 class Benefit(NamedTuple):
@@ -63,7 +74,15 @@ class Received:
     variance: FloatArray  # (group,) V(R), without what training moves
     lasting: FloatArray  # (group,) R(1-R)/N: what no number of splits lowers
     training: TrainingPart | None
-    estimand: Estimand
+    lack: Lack | None  # why there is no training part
+    n_runs: int
+
+    @property
+    def estimand(self) -> Estimand:
+        """Whom an answer is about."""
+        if self.training is not None:
+            return Estimand.PEOPLE
+        return Estimand.MODEL if self.n_runs == 1 else Estimand.MODELS
 
     @cached_property
     def value(self) -> FloatArray:
@@ -104,20 +123,20 @@ def benefit_of(panel: Panel, plan: Plan) -> Benefit:
     train = panel.train
     test = panel.test
     kind = plan.benefit_kind
-    if test is None or train is None or plan.benefit == POSITIVE_RATE:
+    if test is None or train is None:
         n = np.nan_to_num(panel.n_train) + panel.n_test
-        everybody = panel.overall_positive_rate
-        return Benefit(panel.positive_rate, panel.n_test, n, everybody, kind)
+        unknown = np.full_like(panel.positive_rate, np.nan)
+        return Benefit(panel.positive_rate, panel.n_test, n, unknown, kind)
     n_test = kind.among_in(test)
     n_train = kind.among_in(train)
     counted = kind.counted_in(test)
-    return Benefit(
-        rate=metrics.quotient(counted, n_test),
-        n_test=n_test,
-        n=n_test + np.nan_to_num(n_train),
-        everybody=metrics.quotient(counted + kind.counted_in(train), n_test + n_train),
-        kind=kind,
-    )
+    everybody = metrics.quotient(counted + kind.counted_in(train), n_test + n_train)
+    if plan.benefit == POSITIVE_RATE:  # which tables without counts give, too
+        n = np.nan_to_num(panel.n_train) + panel.n_test
+        return Benefit(panel.positive_rate, panel.n_test, n, everybody, kind)
+    n = n_test + np.nan_to_num(n_train)
+    rate = metrics.quotient(counted, n_test)
+    return Benefit(rate, n_test, n, everybody, kind)
 
 
 def received_of(
@@ -139,24 +158,33 @@ def received_of(
     variance = variances.benefit_variance(
         rate, n=n, n_test=n_test, n_splits=len(per_split)
     )
-    training = _training_part(panel, benefit)
-    estimand = Estimand.PEOPLE
-    if training is None:
-        is_one = len(panel.seeds) == 1
-        estimand = Estimand.MODEL if is_one else Estimand.MODELS
+    lack = _lack(panel, benefit)
     return Received(
         per_split=per_split,
         variance=variance,
         lasting=variances.rate_variance(rate, n),
-        training=training,
-        estimand=estimand,
+        training=_training_part(panel, benefit) if lack is None else None,
+        lack=lack,
+        n_runs=len(panel.seeds),
     )
 
 
+def _lack(panel: Panel, benefit: Benefit) -> Lack | None:
+    """Why counts do not show what training moves; None where they do."""
+    if panel.split_kind != "random":
+        return Lack.NOT_RANDOM
+    if panel.stratified_by in ("group", "both"):
+        return Lack.BALANCED_BY_GROUP
+    if not np.isfinite(benefit.rate + benefit.everybody).all():
+        return Lack.NO_COUNTS
+    n_records = panel.n_train + panel.n_test
+    if not (n_records == n_records[0]).all():
+        return Lack.OTHER_RECORDS
+    return Lack.FEW_SPLITS if panel.n_splits < LEAST_SPLITS else None
+
+
 def _training_part(panel: Panel, benefit: Benefit) -> TrainingPart | None:
-    """What training moves of the benefit; None where counts do not show it."""
-    if not _has_training_part(panel, benefit):
-        return None
+    """What training moves of the benefit."""
     return training_variance.training_part(
         _split_rates(benefit),
         panel.split,
@@ -164,16 +192,6 @@ def _training_part(panel: Panel, benefit: Benefit) -> TrainingPart | None:
         repeats=_noise_of_repeats(panel, benefit.kind),
         clumps=panel.clumps,
     )
-
-
-def _has_training_part(panel: Panel, benefit: Benefit) -> bool:
-    """Whether splits are random, not balanced by group, of the same whole records."""
-    if panel.split_kind != "random" or panel.stratified_by in ("group", "both"):
-        return False
-    if not np.isfinite(benefit.rate + benefit.everybody).all():
-        return False
-    n_records = panel.n_train + panel.n_test
-    return bool((n_records == n_records[0]).all())
 
 
 def _split_rates(benefit: Benefit) -> SplitRates:

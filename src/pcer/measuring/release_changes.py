@@ -349,7 +349,7 @@ class BothReceived:
         return old.at(old_splits, every_group).beside(new.at(new_splits, self.order))
 
     def contrast(self, pairs: IntArray, way: float) -> RateContrast:
-        """First minus second group of new plus ``way`` times old; pairs (side, pair)."""
+        """First minus second of new plus ``way`` times old; pairs (side, pair)."""
         old = _first_minus_second(pairs)
         new = _first_minus_second(self.order[pairs])
         value = new.of(self.new.value) + way * old.of(self.old.value)

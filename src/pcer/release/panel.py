@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.metrics import Counts, FloatArray, IntArray, quotient
+from pcer.metrics import Counts, FloatArray, IntArray
 from pcer.release.attack_kinds import SPENT, attack_kind
 from pcer.release.file import Release
 from pcer.release.records import (
@@ -68,7 +68,6 @@ class Panel:
         exposure: by attack, exposures of single models.
         pooled: by attack, exposures over all models: arrays over the group alone.
         model: name of the model or training rule.
-        overall_positive_rate: over both splits together.
         split_kind: as declared, and so the next two.
         stratified_by: what splits are balanced by.
         clumps: records per unit, where people have several and splits take them apart.
@@ -94,7 +93,6 @@ class Panel:
     exposure: dict[str, Exposures]
     pooled: dict[str, PooledExposures]
     model: str | None = None
-    overall_positive_rate: FloatArray
     split_kind: SplitKind | None = "random"
     stratified_by: StratifiedBy | None = None
     clumps: float = 1.0
@@ -214,22 +212,16 @@ def _panel(
             shadowed[name] = of_models.pop(name)
 
     pooled = {name: _pooled(rows, name, names) for name in attacks}
-    train_counts = _counts(train) if has_counts else None
-    test_counts = _counts(test) if has_counts else None
-    overall = np.full((len(runs), len(names)), np.nan)
-    if train_counts is not None and test_counts is not None:
-        overall = overall_positive_rate(train_counts, test_counts)
     return Panel(
         epsilon=runs[0].budget,
         seeds=tuple(run.seed for run in runs),
         group_names=names,
         split=_split_codes(runs),
-        train=train_counts,
-        test=test_counts,
+        train=_counts(train) if has_counts else None,
+        test=_counts(test) if has_counts else None,
         train_accuracy=_array(train, "accuracy"),
         test_accuracy=_array(test, "accuracy"),
         positive_rate=_array(test, "positive_rate"),
-        overall_positive_rate=overall,
         n_train=_array(train, "n"),
         n_test=_array(test, "n"),
         exposure=of_models,
@@ -237,12 +229,6 @@ def _panel(
         model=runs[0].model,
         shadowed=shadowed,
     )
-
-
-def overall_positive_rate(train: Counts, test: Counts) -> FloatArray:
-    """Share predicted positive over both splits together."""
-    n_positive = train.tp + train.fp + test.tp + test.fp
-    return quotient(n_positive, train.n + test.n)
 
 
 def _exposures(tables: list[list[GroupTables]]) -> dict[str, Exposures]:

@@ -46,6 +46,7 @@ def how_sure(audit: Audit, setting: SettingResult) -> list[str]:
     if gap in ("differ", "no_difference_shown"):
         telling = Telling(audit, setting, "outcomes")
         sentences.append(telling.say("how_sure", f"outcomes_{gap}"))
+        sentences += _limits_of_outcomes(setting)
 
     is_random = audit.subject.split_kind == "random"
     form = "splits" if is_random else "splits_not_random"
@@ -58,6 +59,25 @@ def how_sure(audit: Audit, setting: SettingResult) -> list[str]:
             sentences += _within_labels(pair, answer)
         sentences += _disagreements(audit, pair)
     return sentences
+
+
+# Splits below which the error of what training moves is itself very uncertain.
+ENOUGH_SPLITS: Final = 5
+
+
+def _limits_of_outcomes(setting: SettingResult) -> Iterator[str]:
+    """Whom the outcomes are about, where not people like these; what widens errors."""
+    outcomes = setting.pairs[0].outcomes
+    if outcomes.lack is not None:
+        n = setting.n_seeds
+        models = "this model" if n == 1 else f"these {n} models"
+        why = say("lack", outcomes.lack)
+        yield say("how_sure", "outcomes_about_models", models=models, why=why)
+        return
+    if setting.n_splits < ENOUGH_SPLITS:
+        yield say("how_sure", "outcomes_few_splits", n=setting.n_splits)
+    if not outcomes.is_noise_known:
+        yield say("how_sure", "outcomes_with_noise")
 
 
 class FalseAlarms(NamedTuple):
