@@ -28,13 +28,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import run_verb, with_numbers
-from pcer.measuring.variances import (
+from pcer.measuring.training_variance import (
     SplitRates,
-    benefit_variance,
-    rate_variance,
+    difference_of,
     training_part,
     two_part_p,
 )
+from pcer.measuring.variances import benefit_variance, rate_variance
 from pcer.statistics import SIGNIFICANCE, interval_quantile
 
 RATES = Path(__file__).parent / "rates" / "mirror.json"

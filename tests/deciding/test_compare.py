@@ -22,6 +22,7 @@ from pcer.measuring.release_changes import (
     pair_rows,
     size_rows,
 )
+from pcer.measuring.training_variance import two_part_p
 from pcer.measuring.variances import people_part
 from pcer.release.file import Release
 from tests.deciding.changed import WORLD, edited
@@ -74,21 +75,77 @@ def give_fewer(tree, n: int) -> None:
             test[cell] += change
 
 
-def variance_of_rates(rates, group: int, n_tested: float, *, is_same: bool) -> float:
-    """For the change of one group's rate; ``rates`` are (release, group)."""
-    n = WORLD.people[group]
-    n_worth = 1 / (1 / n + (1 / n_tested - 1 / n) / WORLD.n_splits)
-    old, new = (binomial(rate[group], n_worth) for rate in rates)
+def gaps_by_split(release: Release) -> tuple[list[float], list[float], float]:
+    """d_s and D_s, first minus second group, and the share that is trained on."""
+    tested, everybody = [], []
+    n_trained = n_all = 0
+    for run in release.runs:
+        rates = []
+        for tables in run.groups.values():
+            train, test = tables.train, tables.test
+            n = train.n + test.n
+            positive = train.tp + train.fp + test.tp + test.fp
+            rates.append((test.positive_rate, positive / n))
+            n_trained += train.n
+            n_all += n
+        tested.append(rates[0][0] - rates[1][0])
+        everybody.append(rates[0][1] - rates[1][1])
+    return tested, everybody, n_trained / n_all
+
+
+def slow_training_variance(tested, everybody, share) -> float:
+    spread = np.var(everybody, ddof=1)
+    together = spread - np.cov(tested, everybody)[0, 1]
+    return share / (1 - share) * spread + 2 * max(together, 0.0)
+
+
+def slow_people_variance(release: Release, rates) -> float:
+    """V_now of the difference of one release's rates."""
+    closed = people = 0.0
+    for g, rate in enumerate(rates):
+        n = WORLD.people[g]
+        n_tested = np.mean([run.groups[f"g{g}"].test.n for run in release.runs])
+        closed += binomial(
+            rate, 1 / (1 / n + (1 / n_tested - 1 / n) / len(release.runs))
+        )
+        people += binomial(rate, n)
+    tested, _, _ = gaps_by_split(release)
+    return max(closed, people + np.var(tested, ddof=1) / len(tested))
+
+
+def shared_people_variance(old: Release, rates, way: int) -> float:
+    """The most that one group's people in both releases add, to a change or a sum."""
+    total = 0.0
+    for g in (0, 1):
+        n = WORLD.people[g]
+        n_tested = np.mean([run.groups[f"g{g}"].test.n for run in old.runs])
+        n_worth = 1 / (1 / n + (1 / n_tested - 1 / n) / len(old.runs))
+        s, t = (rate[g] for rate in rates)
+        against = math.sqrt(s * t / ((1 - s) * (1 - t)))
+        correlation = min(1.0, against) if way < 0 else 1.0
+        both = binomial(s, n_worth) * binomial(t, n_worth)
+        total += 2 * correlation * math.sqrt(both)
+    return total
+
+
+def slow_variances(releases, rates, way: int, *, is_same: bool) -> tuple[float, float]:
+    """V_now and V_train of the new difference plus ``way`` times the old one."""
+    old, new = releases
+    people = sum(
+        slow_people_variance(release, of_release)
+        for release, of_release in zip(releases, rates, strict=True)
+    )
+    *before, share = gaps_by_split(old)
+    *after, _ = gaps_by_split(new)
     if not is_same:
-        return old + new
-    middle = sum(rate[group] for rate in rates) / 2
-    least = []
-    for rate in rates:
-        positive = sum(r * k for r, k in zip(rate, WORLD.people, strict=True))
-        least.append(max(rate[group], positive / sum(WORLD.people), middle))
-    s, t = least
-    correlation = math.sqrt(s * t / ((1 - s) * (1 - t)))
-    return old + new + 2 * correlation * math.sqrt(old * new)
+        apart = [slow_training_variance(*each, share) for each in (before, after)]
+        return people, sum(apart)
+    people += shared_people_variance(old, rates, way)
+    both = [
+        np.array(one) + way * np.array(other)
+        for one, other in zip(after, before, strict=True)
+    ]
+    return people, slow_training_variance(*both, share)
 
 
 def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
@@ -101,18 +158,20 @@ def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
         settings = [pcer.audit(each).settings[0] for each in (old, later)]
         rates = [[at.groups[g].benefit.mean for g in ("g0", "g1")] for at in settings]
         gaps = [a - b for a, b in rates]
-        variance = sum(
-            variance_of_rates(
-                rates, g, settings[0].groups[f"g{g}"].n_test, is_same=is_same
-            )
-            for g in (0, 1)
-        )
         change = abs(gaps[1]) - abs(gaps[0])
         assert [row.old, row.new, row.change] == pytest.approx([*gaps, change])
-        # Sizes vary by split.
-        assert row.standard_error**2 == pytest.approx(variance, rel=0.01)
-        p_worse = 2 * stats.norm.sf((gaps[1] - gaps[0]) / math.sqrt(variance))
-        assert row.p_worse_alone == pytest.approx(p_worse, rel=0.1)
+
+        p_values = []
+        for way in (-1, 1):
+            people, training = slow_variances((old, later), rates, way, is_same=is_same)
+            value = np.array(gaps[1] + way * gaps[0])
+            p = two_part_p(value, people, training, degrees_of_freedom=9)
+            p_values.append(float(p))
+            if way == -1:
+                assert row.standard_error**2 == pytest.approx(people + training)
+                # As many fewer in every split: training moves nothing of that.
+                assert (training < 1e-4 * people) == is_same
+        assert row.p_worse_alone == pytest.approx(max(p_values))
     found = pcer.compare(old, other)
     assert (row.axis, row.verdict, found.verdict) == ("outcomes", "worse", "worse")
     assert found.headline.startswith(

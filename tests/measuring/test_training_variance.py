@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pcer.measuring import variances as part
-from pcer.measuring.variances import SplitRates, training_part
+from pcer.measuring import training_variance as part
+from pcer.measuring.training_variance import Combination, SplitRates, training_part
 
 
 def slow_variance(rates, split, weights, share):
@@ -51,9 +51,19 @@ def test_the_training_part_is_its_slow_twin(seed, n_splits, n_repeats, n_groups,
     found = training_part(rates, split, share_trained=share)
     weights = rng.normal(size=(n_groups, 5))
     expected = [slow_variance(rates, split, w, share) for w in weights.T]
-    np.testing.assert_allclose(found.variance(weights), expected, rtol=1e-9, atol=1e-12)
+    combinations = of_all_groups(weights)
+    np.testing.assert_allclose(
+        found.variance(combinations), expected, rtol=1e-9, atol=1e-12
+    )
     assert found.is_noise_known == (n_repeats > 1)
     assert found.degrees_of_freedom == n_splits - 1
+
+
+def of_all_groups(weights):
+    """Combinations of all groups; weights (group, combination)."""
+    n_groups, n_combinations = weights.shape
+    groups = np.repeat(np.arange(n_groups)[:, None], n_combinations, axis=1)
+    return Combination(groups, weights)
 
 
 def test_two_splits_show_no_spread():
@@ -121,7 +131,9 @@ def test_records_that_act_through_training_alone_give_a_known_variance():
     found = training_part(rates, np.arange(n_splits), share_trained=share)
     centred = influence - influence.mean()
     expected = share**2 * np.sum(centred**2)
-    assert found.variance(np.ones((1, 1))) == pytest.approx([expected], rel=0.1)
+    assert found.variance(of_all_groups(np.ones((1, 1)))) == pytest.approx(
+        [expected], rel=0.1
+    )
 
 
 @pytest.mark.slow
