@@ -245,7 +245,7 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     from pcer.sweep import run_sweep
 
     with outputs_module.Display("models", kept_in=out) as state:
-        state.tell(f"calibrating {dataset.name}", done=0, total=n_models)
+        state.tell(f"calibrating {dataset.name}", done=0, total=sweep.n_trained)
         paths = run_sweep(
             sweep,
             out,

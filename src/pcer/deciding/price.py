@@ -97,14 +97,21 @@ def price_of(settings: Sequence[Candidate]) -> Price:
 
 
 def _n_models(settings: Iterable[Candidate]) -> int:
-    return sum(len(setting.panel.seeds) for setting in settings)
+    return sum(_n_trained(setting) for setting in settings)
+
+
+def _n_trained(setting: Candidate) -> int:
+    """Models of a setting: those of the release, and repeats that show noise."""
+    noise = setting.panel.training_noise.values()
+    n_repeats = max((row.degrees_of_freedom for row in noise), default=0)
+    return len(setting.panel.seeds) + n_repeats
 
 
 def _together(
     private: Sequence[Candidate], divergences: FloatArray, dp_delta: float
 ) -> float:
     """Epsilon of all models: as the release says, but no less than its noise allows."""
-    n_models = np.array([len(setting.panel.seeds) for setting in private])
+    n_models = np.array([_n_trained(setting) for setting in private])
     by_noise = float(epsilon_of(n_models @ divergences, dp_delta=dp_delta))
     joint: Any = private[0].release.training.joint_privacy
     stated = joint.get(JOINT)

@@ -23,7 +23,7 @@ import numpy as np
 
 from pcer import metrics
 from pcer.measuring import training_variance, variances
-from pcer.measuring.plan import POSITIVE_RATE, BenefitKind, Plan
+from pcer.measuring.plan import BENEFITS, POSITIVE_RATE, BenefitKind, Plan
 from pcer.measuring.training_variance import (
     LEAST_SPLITS,
     Combination,
@@ -32,7 +32,7 @@ from pcer.measuring.training_variance import (
     TrainingPart,
 )
 from pcer.measuring.variances import by_split
-from pcer.metrics import FloatArray
+from pcer.metrics import Counts, FloatArray
 from pcer.release.panel import Panel
 
 PRECISION = "precision"  # the one benefit whose denominator is predicted, too
@@ -127,16 +127,42 @@ def benefit_of(panel: Panel, plan: Plan) -> Benefit:
         n = np.nan_to_num(panel.n_train) + panel.n_test
         unknown = np.full_like(panel.positive_rate, np.nan)
         return Benefit(panel.positive_rate, panel.n_test, n, unknown, kind)
+    benefit = _benefit_of_counts(kind, train, test)
+    if plan.benefit != POSITIVE_RATE:
+        return benefit
+    # Tables without counts may give this rate, too.
+    n = np.nan_to_num(panel.n_train) + panel.n_test
+    return benefit._replace(rate=panel.positive_rate, n_test=panel.n_test, n=n)
+
+
+def _benefit_of_counts(kind: BenefitKind, train: Counts, test: Counts) -> Benefit:
     n_test = kind.among_in(test)
     n_train = kind.among_in(train)
     counted = kind.counted_in(test)
-    everybody = metrics.quotient(counted + kind.counted_in(train), n_test + n_train)
-    if plan.benefit == POSITIVE_RATE:  # which tables without counts give, too
-        n = np.nan_to_num(panel.n_train) + panel.n_test
-        return Benefit(panel.positive_rate, panel.n_test, n, everybody, kind)
-    n = n_test + np.nan_to_num(n_train)
-    rate = metrics.quotient(counted, n_test)
-    return Benefit(rate, n_test, n, everybody, kind)
+    return Benefit(
+        rate=metrics.quotient(counted, n_test),
+        n_test=n_test,
+        n=n_test + np.nan_to_num(n_train),
+        everybody=metrics.quotient(counted + kind.counted_in(train), n_test + n_train),
+        kind=kind,
+    )
+
+
+def noise_of_repeats(train: Counts, test: Counts) -> dict[str, Spread]:
+    """Training noise of every rate, from trainings on one split; arrays (run, group).
+
+    A rate that some group lacks, since nobody of it is counted, is left out.
+    """
+    spreads = {}
+    for kind in BENEFITS:
+        tested, everybody = _split_rates(_benefit_of_counts(kind, train, test))
+        if np.isfinite(tested + everybody).all():
+            spreads[kind.name] = training_variance.spread_of(
+                tested - tested.mean(axis=0),
+                everybody - everybody.mean(axis=0),
+                degrees_of_freedom=len(tested) - 1,
+            )
+    return spreads
 
 
 def received_of(
@@ -189,7 +215,7 @@ def _training_part(panel: Panel, benefit: Benefit) -> TrainingPart | None:
         _split_rates(benefit),
         panel.split,
         share_trained=float(1 - benefit.n_test.sum() / benefit.n.sum()),
-        repeats=_noise_of_repeats(panel, benefit.kind),
+        repeats=_stated_noise(panel, benefit.kind),
         clumps=panel.clumps,
     )
 
@@ -204,13 +230,14 @@ def _split_rates(benefit: Benefit) -> SplitRates:
         return SplitRates(benefit.rate, benefit.everybody)
     parts = []
     for rate, among in ((benefit.rate, benefit.n_test), (benefit.everybody, benefit.n)):
-        precision = (rate * among).sum(axis=0) / among.sum(axis=0)
+        n_mean = among.mean(axis=0)
+        precision = metrics.quotient((rate * among).mean(axis=0), n_mean)
         surplus = among * (rate - precision)
-        parts.append(precision + surplus / among.mean(axis=0))
+        parts.append(precision + metrics.quotient(surplus, n_mean))
     return SplitRates(*parts)
 
 
-def _noise_of_repeats(panel: Panel, kind: BenefitKind) -> Spread | None:
+def _stated_noise(panel: Panel, kind: BenefitKind) -> Spread | None:
     """Training noise of one run, from runs that the release has repeated."""
     noise = panel.training_noise.get(kind.name)
     if noise is None:

@@ -37,6 +37,7 @@ from pcer.release.records import (
     SplitKind,
     StratifiedBy,
     Training,
+    TrainingNoise,
     require_phrases,
 )
 from pcer.release.small_groups import Attribute
@@ -157,6 +158,7 @@ class Counted:
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
+    training_noise: Sequence[TrainingNoise] = ()
     # By attack or check, why it is missing.
     not_computed: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()  # written after those of the facts
@@ -239,6 +241,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "runs": _runs(facts, counted, published),
         "pooled_exposure": _rounded_rows(counted, published),
         "bounds": list(counted.bounds),
+        "training_noise": _noise_of_exact_tables(counted, published),
         "not_computed": dict(counted.not_computed),
         "placebo": list(counted.placebo),
         "disclosure": _disclosure(facts, published),
@@ -390,6 +393,22 @@ def _rounded_rows(counted: Counted, published: Published) -> list[PooledExposure
             step = 1 / float(people.min() * n_models)
             rows.append(_rounded(row, step))
     return rows
+
+
+def _noise_of_exact_tables(
+    counted: Counted, published: Published
+) -> list[TrainingNoise]:
+    """Training noise of settings whose tables are all exact.
+
+    Elsewhere it would say more of who is in the test part than coarse tables do.
+    """
+    exact = set[tuple[str | None, float | None]]()
+    coarse = set[tuple[str | None, float | None]]()
+    for run, detail in zip(counted.runs, published.detail, strict=True):
+        setting = (run.key.model, run.key.epsilon)
+        (coarse if detail.any() else exact).add(setting)
+    whole = exact - coarse
+    return [row for row in counted.training_noise if (row.model, row.epsilon) in whole]
 
 
 def _rounded(row: PooledExposure, step: float) -> PooledExposure:

@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pcer.attacks import SettingScores, add_exposures, count_models
 from pcer.attacks.exposure_rows import PLACEBO
 from pcer.attacks.placebo import TaskRunner
-from pcer.metrics import NO_DP
+from pcer.measuring.outcomes import noise_of_repeats
+from pcer.metrics import NO_DP, Counts, FloatArray
 from pcer.release import build
-from pcer.release.build import Counted, ReleaseFacts
+from pcer.release.build import CELLS, Counted, ReleaseFacts
+from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
-from pcer.release.records import Bound
+from pcer.release.records import Bound, TrainingNoise
 from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 from pcer.store.processes import run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds
@@ -49,8 +51,17 @@ JOINT_MEANING = (
     "the choice of settings are outside it."
 )
 
+NOISE_DIGITS = 3  # of covariances in a release
+
 Scores = Mapping[str | None, Predictions]  # by configuration; None for a single one
 PrivateModel = tuple[float, TrainConfig]  # its noise multiplier and its settings
+
+
+class Trained(NamedTuple):
+    """What a sweep has trained."""
+
+    scores: Scores  # of the release's models
+    repeats: Scores  # of further trainings of the first seed's split
 
 
 def allowed_attributes(sweep: Sweep) -> Allowed:
@@ -70,7 +81,7 @@ def allowed_attributes(sweep: Sweep) -> Allowed:
 
 def build_releases(
     sweep: Sweep,
-    scores: Scores,
+    trained: Trained,
     allowed: Allowed,
     notes: Sequence[str] = (),
     n_processes: int = 1,
@@ -80,19 +91,22 @@ def build_releases(
 
     Args:
         sweep: what was trained.
-        scores: of all models, by configuration.
+        trained: scores of all models, and of repeated trainings.
         allowed: the attributes, with the groups that may be released.
         notes: what readers must know besides the notes of the dataset.
         n_processes: how many attacks run at a time; the bytes are the same.
         on_step: called with the name of each step after the attacks.
     """
+    scores = trained.scores
     facts = replace(_facts(sweep, scores, notes), not_written=allowed.not_written)
     # Processes, since small arrays keep threads waiting for the lock.
     run = partial(run_tasks, n_processes=n_processes, in_order=True)
     attacked = _attacked(sweep, scores, allowed.attributes, facts, run, on_step)
     releases = {}
     for attribute, counts in zip(allowed.attributes, attacked, strict=True):
-        whole = _with_privacy(sweep, scores, attribute, counts)
+        private = _with_privacy(sweep, scores, attribute, counts)
+        noise = _training_noise(sweep, trained, attribute)
+        whole = replace(private, training_noise=noise)
         release = build.build_release(facts, whole, file=facts.dataset)
         releases[counts.attribute] = release
     return releases
@@ -116,6 +130,65 @@ def _attacked(
         own_notes = [attribute.note] if attribute.note else []
         counted.append(replace(counts, notes=own_notes))
     return add_exposures(counted, settings, facts, run=run, on_step=on_step)
+
+
+def _training_noise(
+    sweep: Sweep, trained: Trained, attribute: Attribute
+) -> list[TrainingNoise]:
+    """How rates vary over all trainings of the first seed's split, by setting."""
+    rows: list[TrainingNoise] = []
+    if not sweep.repeat_seeds:
+        return rows
+    for name, repeats in trained.repeats.items():
+        first = trained.scores[name].at(slice(1))
+        member = np.concatenate([first.member, repeats.member])
+        seeds = (*first.seeds, *repeats.seeds)
+        models = [(seed, "") for seed in seeds]
+        for index, budget in enumerate(repeats.budgets):
+            logits = np.concatenate([first.logits[index], repeats.logits[index]])
+            view = SettingScores(
+                logits=logits,
+                labels=sweep.dataset.labels,
+                member=member,
+                group=attribute.codes,
+                group_names=attribute.groups,
+                epsilon=budget.epsilon,
+                model=name,
+            )
+            counted = count_models(attribute, [view], models)
+            rows += _noise_rows(counted)
+    return rows
+
+
+def _noise_rows(counted: Counted) -> list[TrainingNoise]:
+    """Rows of one setting: covariances between groups over its trainings.
+
+    Rounded, so that they say next to nothing of one person.
+    """
+    cells = np.array([run.cells for run in counted.runs], dtype=np.float64)
+    train, test = (
+        Counts(**dict(zip(CELLS, np.moveaxis(cells[:, part], -1, 0), strict=True)))
+        for part in range(len(SPLITS))
+    )
+    key = counted.runs[0].key
+    rows = []
+    for rate, spread in noise_of_repeats(train, test).items():
+        row = TrainingNoise(
+            model=key.model,
+            epsilon=key.epsilon,
+            rate=rate,
+            degrees_of_freedom=spread.degrees_of_freedom,
+            everybody=_rounded(spread.everybody),
+            crossed=_rounded(spread.crossed),
+        )
+        rows.append(row)
+    return rows
+
+
+def _rounded(covariances: FloatArray) -> list[list[float]]:
+    rounded = np.vectorize(lambda number: float(f"{number:.{NOISE_DIGITS}g}"))
+    rows: list[list[float]] = rounded(covariances).tolist()
+    return rows
 
 
 def _settings(
@@ -208,7 +281,8 @@ def _facts(sweep: Sweep, scores: Scores, notes: Sequence[str]) -> ReleaseFacts:
 def _joint_privacy(sweep: Sweep, private: Sequence[PrivateModel]) -> dict[str, Any]:
     """Epsilon of releasing every model, for a record that is in all training sets."""
     n_train = sweep.splits[sweep.seeds[0]].train.size
-    of_every_seed = [*private] * len(sweep.seeds)
+    n_seeds = len(sweep.seeds) + len(sweep.repeat_seeds)
+    of_every_seed = [*private] * n_seeds
     trainings = {}  # by model, for whoever adds up the cost
     for name, configuration in sweep.configurations.items():
         sampling = configuration.config.sampling(n_train)
@@ -218,7 +292,7 @@ def _joint_privacy(sweep: Sweep, private: Sequence[PrivateModel]) -> dict[str, A
         }
     return {
         "private_models": len(of_every_seed),
-        "models_without_privacy": sweep.n_models - len(of_every_seed),
+        "models_without_privacy": sweep.n_trained - len(of_every_seed),
         "epsilon_of_the_private_models": joint_epsilon(of_every_seed, n_train=n_train),
         "dp_delta": sweep.config.dp_delta,
         "trainings": trainings,

@@ -34,9 +34,9 @@ from pcer.store.blocks import (
     save_block,
 )
 from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
-from pcer.sweep.releases import allowed_attributes, build_releases
+from pcer.sweep.releases import Scores, Trained, allowed_attributes, build_releases
 from pcer.sweep.sweep import NOT_GIVEN, Sweep, column_widths
-from pcer.train import Budget, EngineFlags, Predictions, TrainingData, fleet
+from pcer.train import Budget, EngineFlags, TrainingData, fleet
 from pcer.train.devices import installed_versions
 from pcer.train.fleet import (
     BlockResult,
@@ -56,7 +56,7 @@ class Training(NamedTuple):
 
     data: TrainingData
     budgets: Mapping[str | None, Sequence[Budget]]  # with noise, by configuration
-    models: Mapping[Key, Model]  # one configuration after another
+    models: Mapping[Key, Model]  # one configuration after another, repeats too
     versions: Mapping[str, str]  # of the packages that would train now
     settings: blocks.Settings  # that every model depends on
     n_watched: int | None  # records of each model with receipts; None: not counted
@@ -96,7 +96,7 @@ def run_sweep(  # noqa: PLR0913 # a front door
     require_engine(flags, sweep.module)
     paths = _paths(folder, sweep.dataset, sweep.attributes)
     if not keep_scores and is_finished(sweep, folder):
-        on_progress(sweep.n_models, sweep.n_models)
+        on_progress(sweep.n_trained, sweep.n_trained)
         return {name: path for name, path in paths.items() if path.exists()}
 
     if not sweep.dataset.public:
@@ -120,14 +120,15 @@ def run_sweep(  # noqa: PLR0913 # a front door
             on_note(note)
         _train(sweep, work, training, missing, flags, on_progress)
 
-        scores = _scores(sweep, work, training)
+        scores, repeats = _scores(sweep, work, training)
         if sweep.keep_people and sweep.has_receipts:
             write_receipts(
                 _beside(folder, sweep.dataset, "receipts"),
                 *sweep_receipts(sweep, scores),
             )
+        trained = Trained(scores, repeats)
         releases = build_releases(
-            sweep, scores, allowed, versions, flags.n_attackers, on_step
+            sweep, trained, allowed, versions, flags.n_attackers, on_step
         )
         write_files(
             {paths[name]: release.to_json() for name, release in releases.items()}
@@ -151,6 +152,8 @@ def is_finished(sweep: Sweep, folder: Path) -> bool:
     accounted_for = {*existing}
     for release in existing.values():
         if len(release.runs) != sweep.n_models:
+            return False
+        if sweep.repeat_seeds and not release.training_noise:
             return False
         accounted_for |= {*release.not_written}
     if accounted_for != {*sweep.attributes}:
@@ -207,6 +210,8 @@ def _training(sweep: Sweep) -> Training:
     has_receipts = sweep.has_receipts
     settings = sweep.settings
     rows = {seed: part.train for seed, part in sweep.splits.items()}
+    repeated = rows[sweep.seeds[0]]
+    rows |= dict.fromkeys(sweep.repeat_seeds, repeated)
     data = TrainingData.of(
         sweep.dataset.features,
         sweep.dataset.labels,
@@ -226,7 +231,7 @@ def _training(sweep: Sweep) -> Training:
         if sweep.secret:
             module = settings["module_digest"] or ""
             digests = fleet.stream_digests(data, config, module=module)
-        for model in plan_models(budgets[name], sweep.seeds, digests, name):
+        for model in plan_models(budgets[name], data.seeds, digests, name):
             models[model.key] = model
     n_watched = data.n_train if has_receipts else None
     return Training(data, budgets, models, versions, settings, n_watched)
@@ -313,14 +318,14 @@ def _train(
     on_progress: Callable[[int, int], None],
 ) -> None:
     """Train the models that are missing, if any, and keep every finished block."""
-    n_done = sweep.n_models - len(missing)
-    on_progress(n_done, sweep.n_models)
+    n_done = sweep.n_trained - len(missing)
+    on_progress(n_done, sweep.n_trained)
     if not missing:
         return
     settings = blocks.record_digest(training.settings)
     prepare(flags)
     # Modules do not step together.
-    size = 1 if sweep.module is not None else flags.models_per_block(sweep.n_models)
+    size = 1 if sweep.module is not None else flags.models_per_block(sweep.n_trained)
     planned: list[tuple[Model, ...]] = []
     for _, models in itertools.groupby(missing, key=lambda model: model.name):
         planned += cut_blocks([*models], block_size=size)
@@ -343,28 +348,29 @@ def _train(
                 second=result.receipts,
             )
             n_done += len(result.models)
-            on_progress(n_done, sweep.n_models)
+            on_progress(n_done, sweep.n_trained)
 
 
-def _scores(
-    sweep: Sweep, work: Path, training: Training
-) -> dict[str | None, Predictions]:
-    """Scores of all models from the finished blocks, by configuration."""
+def _scores(sweep: Sweep, work: Path, training: Training) -> tuple[Scores, Scores]:
+    """Scores from the finished blocks, by configuration: all models, and repeats."""
     scores = {}
+    repeats = {}
+    n_seeds = len(sweep.seeds)
     for name, budgets in training.budgets.items():
         own = {key: one for key, one in training.models.items() if one.name == name}
         predictions = gather_predictions(
             _results(work, own, training.data, has_receipts=sweep.has_receipts),
             budgets=budgets,
-            seeds=sweep.seeds,
+            seeds=training.data.seeds,
             member=training.data.member,
         )
         if not np.isfinite(predictions.logits).all():
             raise InputError(
                 f"{work} holds scores that are not numbers; remove it and train again."
             )
-        scores[name] = predictions
-    return scores
+        scores[name] = predictions.at(slice(n_seeds))
+        repeats[name] = predictions.at(slice(n_seeds, None))
+    return scores, repeats
 
 
 def _results(
@@ -399,6 +405,7 @@ def _write_index(sweep: Sweep, work: Path, training: Training) -> None:
             "models": models,
         }
         kept.append(entry)
+    splits = [sweep.splits[seed].id for seed in sweep.seeds]
     members_digest = blocks.save_array(work / MEMBERS, training.data.member)
     index = {
         "format": "pcer-scores",
@@ -406,8 +413,8 @@ def _write_index(sweep: Sweep, work: Path, training: Training) -> None:
         "blocks": kept,
         "membership": MEMBERS,
         "membership_sha256": members_digest,
-        "seeds": list(sweep.seeds),
-        "splits": [sweep.splits[seed].id for seed in sweep.seeds],
+        "seeds": list(training.data.seeds),
+        "splits": [*splits, *[splits[0]] * len(sweep.repeat_seeds)],
         "record_ids": sweep.dataset.record_ids.tolist(),
     }
     write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)

@@ -20,6 +20,7 @@ import numpy as np
 
 from pcer.data.dataset import GroupedDataset, Split, split
 from pcer.errors import InputError
+from pcer.measuring.training_variance import LEAST_SPLITS
 from pcer.metrics import NO_DP
 from pcer.release.disclosure import Disclosure
 from pcer.store.secret import secret_name
@@ -62,6 +63,10 @@ BETWEEN = r",(?=\s*group-|[^=,]*(?:,|$))"
 OF_PRIVACY = ("clip_norm", "rule")  # without privacy these change nothing
 PLAIN = "sgd"  # name of what is left of a configuration without them
 LONGEST_NAME = 200  # characters that a release allows
+# Further trainings of the first split, whose spread is training noise; and from where
+# their seeds are, which nobody gives.
+N_REPEATS = 8
+REPEATS_FROM = 2**40
 
 
 class Configuration(NamedTuple):
@@ -158,11 +163,31 @@ class Sweep:
             for seed in self.seeds
         }
 
+    @cached_property
+    def repeat_seeds(self) -> tuple[int, ...]:
+        """Seeds of further trainings of the first seed's split.
+
+        None below three splits, where nothing is said of what training moves.
+        """
+        if len(self.seeds) < LEAST_SPLITS:
+            return ()
+        first = REPEATS_FROM + N_REPEATS * self.seeds[0]
+        return tuple(range(first, first + N_REPEATS))
+
+    @property
+    def n_settings(self) -> int:
+        """Configurations times their budgets."""
+        return sum(len(own.budgets) for own in self.configurations.values())
+
     @property
     def n_models(self) -> int:
-        """Models to train."""
-        n_settings = sum(len(own.budgets) for own in self.configurations.values())
-        return n_settings * len(self.seeds)
+        """Models of the release."""
+        return self.n_settings * len(self.seeds)
+
+    @property
+    def n_trained(self) -> int:
+        """Models to train: those of the release, and the repeats."""
+        return self.n_models + self.n_settings * len(self.repeat_seeds)
 
     @property
     def has_receipts(self) -> bool:

@@ -162,6 +162,17 @@ class Predictions:
     member: BoolArray
     receipts: Float32Array | None = None
 
+    def at(self, seeds: slice) -> Predictions:
+        """The same of some seeds."""
+        receipts = self.receipts
+        return replace(
+            self,
+            seeds=self.seeds[seeds],
+            logits=self.logits[:, seeds],
+            member=self.member[seeds],
+            receipts=None if receipts is None else receipts[:, seeds],
+        )
+
 
 def plan_models(
     budgets: Sequence[Budget],
