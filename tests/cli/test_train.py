@@ -17,6 +17,7 @@ from pcer.errors import OutputError
 from pcer.metrics import DEFAULT_SPLITS
 from pcer.release.file import LIMITS
 from pcer.sweep import run as sweep_module
+from pcer.sweep.sweep import N_REPEATS, REPEATS_FROM
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train import run as blocks
 from tests.commands import MODULE, config, passed, refusal, start, write_people
@@ -232,6 +233,7 @@ def check_scores(folder: Path) -> None:
     make_net = importlib.import_module("nets_for_pcer").make_net
     compas = load("compas")
     rows = {seed: split(compas, seed=seed).train for seed in range(3)}
+    rows |= {REPEATS_FROM + k: rows[0] for k in range(N_REPEATS)}
     found = train_seeds(
         TrainingData.of(compas.features, compas.labels, rows, allow_missing=True),
         budgets=(np.inf, 1.0),
@@ -240,18 +242,18 @@ def check_scores(folder: Path) -> None:
         module=functools.partial(make_net, width=5),
     )
     index = json.loads((folder / "index.json").read_text())
-    assert len(index["blocks"]) == 6
+    assert len(index["blocks"]) == 6 + 2 * N_REPEATS
     for block in index["blocks"]:
         for scores, model in zip(
             np.load(folder / block["scores"]), block["models"], strict=True
         ):
-            at = (0 if model["epsilon"] is None else 1, model["seed"])
+            at = (0 if model["epsilon"] is None else 1, [*rows].index(model["seed"]))
             assert np.array_equal(scores, found.logits[at])
 
 
 @pytest.mark.usefixtures("here")
 def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(monkeypatch):
-    """After two of six models; the other four are trained, and no more."""
+    """After two models; all others are trained, repeats too, and no more."""
     save = Mock(wraps=sweep_module.save_block)
     train_one = Mock(wraps=blocks.train_module)
     monkeypatch.setattr(sweep_module, "save_block", save)
@@ -262,7 +264,8 @@ def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(monkeypatch):
     )
     save.side_effect = None
     texts = set()
-    for folder, n in (("stopped", 4), ("whole", 6)):
+    n_models = 6 + 2 * N_REPEATS
+    for folder, n in (("stopped", n_models - 2), ("whole", n_models)):
         train_one.reset_mock()
         passed(*COMPAS, *mine(), "-o", folder)
         assert train_one.call_count == n

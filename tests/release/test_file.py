@@ -85,6 +85,8 @@ def full_release(form: str = "counts") -> dict[str, Any]:
     (tables,) = tree["runs"][0]["groups"].values()
     tree["runs"][0]["groups"] = dict.fromkeys(groups, tables)
     tree["placebo"][0]["groups"] = groups
+    for name in ("everybody", "crossed"):
+        tree["training_noise"][0][name] = [[0.5, 0.25], [0.25, 0.5]]
     for rows in (tree["pooled_exposure"], tree["bounds"]):
         rows[0]["group"] = "one"
     return json.loads(json.dumps(tree))
@@ -345,6 +347,7 @@ def test_errors_name_what_is_missing_or_unknown(form):
         "seed",
     }
     always |= {"n_draws", "n_double", "kind", "mode", "accountant", "mean"}
+    always |= {"rate", "everybody", "crossed", "degrees_of_freedom"}
     cells = set(CELLS) if form == "counts" else set()
     assert missing == {*always, *cells, "value", "group", "attack"}
 

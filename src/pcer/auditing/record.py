@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -503,7 +504,7 @@ def rounded(tree: Any) -> Any:
         return {key: rounded(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
         return [rounded(item) for item in tree]
-    return tree.value if isinstance(tree, Verdict) else tree
+    return tree.value if isinstance(tree, Enum) else tree
 
 
 def read_audit(

@@ -112,7 +112,7 @@ class Received:
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Of Student's distribution of what training moves."""
+        """S - 1 of Student's distribution; infinite where training is not counted."""
         if self.training is None:
             return np.inf
         return float(self.training.degrees_of_freedom)

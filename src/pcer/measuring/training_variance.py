@@ -94,7 +94,7 @@ class Spread(NamedTuple):
     degrees_of_freedom: int
 
     def times(self, factor: float) -> Spread:
-        """The same luck, multiplied."""
+        """This luck, multiplied."""
         return self._replace(
             everybody=factor * self.everybody, crossed=factor * self.crossed
         )

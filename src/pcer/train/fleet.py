@@ -163,7 +163,7 @@ class Predictions:
     receipts: Float32Array | None = None
 
     def at(self, seeds: slice) -> Predictions:
-        """The same of some seeds."""
+        """Scores of some seeds alone."""
         receipts = self.receipts
         return replace(
             self,
