@@ -123,7 +123,7 @@ def train_study(
         sweeps.append(_sweep(plan, _dataset(name)))
     finished = [is_finished(sweep, folder) for sweep in sweeps]
 
-    counter = _Counter(sweeps, finished, total, on_progress)
+    counter = _Counter(sweeps, finished, on_progress)
     for index, sweep in enumerate(sweeps):
         if not finished[index]:
             record = _with_environment(record, sweep, flags)
@@ -183,15 +183,16 @@ class _Counter:
         self,
         sweeps: list[Sweep],
         finished: list[bool],
-        total: int,
         on_progress: Callable[[Progress], None],
     ) -> None:
         self.names = [sweep.dataset.name for sweep in sweeps]
-        self.total = total
+        self.total = sum(sweep.n_trained for sweep in sweeps)
         self.on_progress = on_progress
-        n_models = total // len(sweeps)
-        self.n_done = [n_models if is_done else 0 for is_done in finished]
-        self.n_found = [n_models if is_done else None for is_done in finished]
+        self.n_done = []
+        self.n_found: list[int | None] = []
+        for sweep, is_done in zip(sweeps, finished, strict=True):
+            self.n_done.append(sweep.n_trained if is_done else 0)
+            self.n_found.append(sweep.n_trained if is_done else None)
         self.last = self.now("starting")
 
     def on_models(self, index: int) -> Callable[[int, int], None]:
