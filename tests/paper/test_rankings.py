@@ -167,12 +167,33 @@ def test_rankings_directions_and_correlations_by_hand():
     disagree = {"pcer_disparity_null": None, "equalized_odds_gap": None}
     assert compared.ranking_disagreement == disagree | {"demographic_parity_gap": True}
     assert [epsilon for epsilon, _ in compared.opposite] == [0.5, 1.0]
+    few = {epsilon: rates[epsilon] for epsilon in (0.5, 1.0)}
+    assert compared_by(few).correlations == {
+        ("a", "b"): [("private budgets", None, 2), ("ε ≥ 1 and no DP", None, 1)]
+    }
+
+
+def test_correlations_are_over_private_budgets_over_all_and_from_epsilon_1():
+    rates = {
+        0.5: (0.30, 0.50),
+        1.0: (0.40, 0.45),
+        5.0: (0.20, 0.50),
+        None: (0.10, 0.40),
+    }
     disparity = [5, 17.5, -5, -10]
     rate = [-0.2, -0.05, -0.3, -0.3]
-    expected = stats.pearsonr(disparity, rate).statistic
-    assert compared.correlations == {("a", "b"): pytest.approx(expected, abs=1e-9)}
-    few = {epsilon: rates[epsilon] for epsilon in (0.5, 1.0)}
-    assert compared_by(few).correlations == {("a", "b"): None}
+    points = {
+        "private budgets": slice(3),
+        "all budgets": slice(4),
+        "ε ≥ 1 and no DP": slice(1, 4),
+    }
+    (found,) = compared_by(rates).correlations.values()
+    assert [correlation.over for correlation in found] == [*points]
+    for correlation in found:
+        chosen = points[correlation.over]
+        expected = stats.pearsonr(disparity[chosen], rate[chosen]).statistic
+        assert correlation.r == pytest.approx(expected, abs=1e-9)
+        assert correlation.n_points == len(disparity[chosen])
 
 
 def test_the_spread_of_three_groups_and_budgets_without_a_value():

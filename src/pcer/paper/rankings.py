@@ -69,13 +69,7 @@ def _algorithm1(
         _equitable_budget(results, number, floor)
         for number, floor in enumerate(tested.plan.floors)
     ]
-    detected = [-math.inf]
-    for k in settings:
-        exposed = tested.measured[GAP.name][k].exposed
-        if exposed is not None:
-            is_detected = tested.evidence[GAP.name,].detected[k]
-            detected += exposed.value[is_detected].tolist()
-    largest = max(detected)
+    largest = _largest_detected(tested, settings)
     informative = [row for row in chosen if row.floor < largest]
     is_detected = _is_detected(tested, settings, results, _budgets_of(chosen))
     return records.Algorithm1(
@@ -85,6 +79,17 @@ def _algorithm1(
         informative_verdict=_grid_verdict(informative),
         label=DETECTED_CHOICE if is_detected else AS_PUBLISHED,
     )
+
+
+def _largest_detected(tested: Tested, settings: Sequence[int]) -> float:
+    """The largest detected gap of these settings; minus infinity where none is."""
+    detected = [-math.inf]
+    for k in settings:
+        exposed = tested.measured[GAP.name][k].exposed
+        if exposed is not None:
+            is_detected = tested.evidence[GAP.name,].detected[k]
+            detected += exposed.value[is_detected].tolist()
+    return max(detected)
 
 
 def _equitable_budget(
@@ -179,6 +184,35 @@ class EqualGapClaim(NamedTuple):
     refuted: bool
 
 
+class Sweep(NamedTuple):
+    """Budgets to correlate over."""
+
+    name: str
+    least: float  # epsilon
+    has_no_dp: bool
+
+    def has(self, epsilon: float | None) -> bool:
+        """Whether a budget is one of them."""
+        return self.has_no_dp if epsilon is None else epsilon >= self.least
+
+
+# The paper counts 5 points of its six budgets, and 4 from epsilon 1 on: so the first of
+# its two correlations leaves training without privacy out, and the second has it.
+SWEEPS = (
+    Sweep("private budgets", 0.0, has_no_dp=False),
+    Sweep("all budgets", 0.0, has_no_dp=True),
+    Sweep("ε ≥ 1 and no DP", 1.0, has_no_dp=True),
+)
+
+
+class Correlation(NamedTuple):
+    """Pearson's r of disparity and rate difference over some budgets: descriptive."""
+
+    over: str  # which budgets: the name of one of ``SWEEPS``
+    r: float | None  # None below three points, and where one of both is constant
+    n_points: int
+
+
 class Comparison(NamedTuple):
     """PCER beside demographic parity and equalized odds, over one model's budgets."""
 
@@ -188,8 +222,7 @@ class Comparison(NamedTuple):
     # Budgets and pairs whose disparity and rate difference have opposite signs.
     opposite: list[tuple[float | None, tuple[str, str]]]
     equal_gap_claims: list[EqualGapClaim]
-    # By pair, Pearson's r over budgets of disparity and rate difference.
-    correlations: dict[tuple[str, str], float | None]
+    correlations: dict[tuple[str, str], list[Correlation]]
 
 
 class _Point(NamedTuple):
@@ -216,14 +249,9 @@ def _comparison(
     rankings = _rankings(settings, published)
     points = _points(settings, published)
     claims = []
-    correlations = {}
     for setting in settings:
         for pair in setting.pairs:
             claims += _claims(setting, pair)
-            of_pair = [point for point in points if point.groups == pair.groups]
-            disparities = np.array([point.disparity for point in of_pair])
-            rates = np.array([point.rate_difference for point in of_pair])
-            correlations[pair.groups] = pearson(disparities, rates)
     return Comparison(
         model=published.model,
         rankings=rankings,
@@ -234,7 +262,34 @@ def _comparison(
             if point.disparity * point.rate_difference < 0
         ],
         equal_gap_claims=claims,
-        correlations=correlations,
+        correlations=_correlations(points),
+    )
+
+
+def _correlations(
+    points: Sequence[_Point],
+) -> dict[tuple[str, str], list[Correlation]]:
+    """By pair, over each of ``SWEEPS`` that has points of its own."""
+    correlations: dict[tuple[str, str], list[Correlation]] = {}
+    for groups in dict.fromkeys(point.groups for point in points):
+        of_pair = [point for point in points if point.groups == groups]
+        by_points = {}
+        for sweep in SWEEPS:
+            inside = [point for point in of_pair if sweep.has(point.epsilon)]
+            places = tuple(point.epsilon for point in inside)
+            by_points.setdefault(places, _correlation(sweep.name, inside))
+        correlations[groups] = [*by_points.values()]
+    return correlations
+
+
+def _correlation(over: str, points: Sequence[_Point]) -> Correlation:
+    return Correlation(
+        over=over,
+        r=pearson(
+            np.array([point.disparity for point in points]),
+            np.array([point.rate_difference for point in points]),
+        ),
+        n_points=len(points),
     )
 
 

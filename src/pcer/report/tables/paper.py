@@ -17,14 +17,20 @@ from pcer import wording
 from pcer.auditing.record import Audit, GroupResult, PairResult, SettingResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
-from pcer.paper.rankings import AttackAgreement, Comparison, agreement, comparisons
+from pcer.paper.rankings import (
+    AttackAgreement,
+    Comparison,
+    Correlation,
+    agreement,
+    comparisons,
+)
 from pcer.paper.records import PublishedPair, PublishedSetting, Summary
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.report.table import MAY_BREAK, Table, pair_name
 from pcer.report.tables import background
 from pcer.report.tables.background import Column, Ends, PairRow, titled_table
 from pcer.report.tables.finding import table_of_pairs
-from pcer.wording import no_zero, signed
+from pcer.wording import no_zero, say, signed
 
 MOST_STRIP_ROWS = 12  # of the paper's numbers in a terminal
 MOST_GAP_COLUMNS = 2
@@ -363,17 +369,17 @@ def _distinct_budgets(budgets: Iterable[float | None]) -> str:
 
 
 def _correlations(compared: Comparison) -> str:
-    """Correlations by pair, in a sentence; empty where none is known."""
+    """Correlations by pair, in sentences; empty where none is known."""
     texts = []
-    for pair, correlation in compared.correlations.items():
-        if correlation is not None:
-            texts.append(f"{signed(correlation)} ({pair_name(pair)})")
-    if not texts:
-        return ""
-    return (
-        "Correlation of Δ PCER and rate difference over budgets, descriptive only: "
-        f"{', '.join(texts)}."
-    )
+    for pair, of_pair in compared.correlations.items():
+        known = [_correlation_text(found) for found in of_pair if found.r is not None]
+        if known:
+            texts.append(f"{pair_name(pair)}: {'; '.join(known)}")
+    return say("correlations", "over", texts=". ".join(texts)) if texts else ""
+
+
+def _correlation_text(found: Correlation) -> str:
+    return f"{signed(found.r)} over {found.over} ({found.n_points} points)"
 
 
 def _of_model(audit: Audit, model: str | None) -> str:
