@@ -41,7 +41,7 @@ RATES = Path(__file__).parent / "rates" / "mirror.json"
 N_PEOPLE, SHARE, MOST_SPLITS = 800, 0.7, 20
 N_SPLITS = (3, 5, 10, 20)
 APART = 6.0  # standard deviations between the groups
-DIFFERENCE = np.array([[1.0], [-1.0]])  # of the first and the second group's rate
+DIFFERENCE = difference_of(np.array([[1], [0]]))  # the first rate minus the second
 
 MODELS: dict[str, Callable[[int], Any]] = {
     "logistic": lambda seed: LogisticRegression(),
@@ -112,12 +112,12 @@ def found_at(rates: SplitRates, n_test: np.ndarray, n_splits: int) -> Found:
     rate = first.tested.mean(axis=0)
     n = np.full(2, N_PEOPLE / 2)
     now = benefit_variance(rate, n=n, n_test=n_test, n_splits=n_splits).sum()
-    by_split = first.tested @ DIFFERENCE[:, 0]
+    by_split = DIFFERENCE.of(first.tested)[:, 0]
     spread = rate_variance(rate, n).sum() + by_split.var(ddof=1) / n_splits
     v_now = max(now, spread)
     part = training_part(first, np.arange(n_splits), share_trained=SHARE)
     v_train = part.variance(DIFFERENCE)[0]
-    difference = float(rate @ DIFFERENCE[:, 0])
+    difference = float(DIFFERENCE.of(rate)[0])
     p = two_part_p(
         np.array(difference), v_now, v_train, degrees_of_freedom=n_splits - 1
     )

@@ -269,11 +269,11 @@ def _comparison(
 def _correlations(
     points: Sequence[_Point],
 ) -> dict[tuple[str, str], list[Correlation]]:
-    """By pair, over each of ``SWEEPS`` that has points of its own."""
+    """By pair, over each of ``SWEEPS`` with other points than those before."""
     correlations: dict[tuple[str, str], list[Correlation]] = {}
     for groups in dict.fromkeys(point.groups for point in points):
         of_pair = [point for point in points if point.groups == groups]
-        by_points = {}
+        by_points: dict[tuple[float | None, ...], Correlation] = {}
         for sweep in SWEEPS:
             inside = [point for point in of_pair if sweep.has(point.epsilon)]
             places = tuple(point.epsilon for point in inside)
