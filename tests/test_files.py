@@ -4,7 +4,9 @@ import errno
 import json
 import os
 import re
+import socket
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import DEFAULT, Mock
@@ -25,6 +27,7 @@ from pcer.files import (
 )
 from pcer.release.file import read_release
 
+POSIX_ONLY = pytest.mark.skipif(sys.platform == "win32", reason="no such files")
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.sampled_from('ab,[]{}":\\\n\té😀'))
 PLAIN = st.recursive(
@@ -163,14 +166,47 @@ def test_what_cannot_be_put_back_is_named_with_its_old_content(
     assert contents(tmp_path) == {"a": b"new a", "c": b"old c", kept.name: b"old a"}
 
 
-def test_a_link_to_a_file_is_put_back_as_a_link(tmp_path, monkeypatch):
-    (tmp_path / "real").write_text("old")
-    (tmp_path / "a").symlink_to("real")
-    monkeypatch.setattr(os, "replace", failing(os.replace, OSError(), at=2, until=2))
-    with pytest.raises(OutputError):
-        write_files({tmp_path / "a": "new", tmp_path / "b": "new"})
-    assert (tmp_path / "a").is_symlink()
-    assert contents(tmp_path) == {"a": b"old", "real": b"old"}
+@POSIX_ONLY
+@pytest.mark.parametrize("leads_to", ["c", "nowhere", "a"])
+def test_a_link_is_refused_wherever_it_leads(tmp_path, three, leads_to):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / leads_to)
+    with pytest.raises(OutputError, match=r"link cannot be written \(it is a link"):
+        write_files({**three, link: "new"})
+    assert link.readlink() == tmp_path / leads_to
+    assert not (tmp_path / "nowhere").exists()
+    link.unlink()
+    assert contents(tmp_path) == OLD
+
+
+@POSIX_ONLY
+def test_a_socket_is_refused_and_stays(monkeypatch, three, tmp_path):
+    monkeypatch.chdir(tmp_path)  # a socket's path has at most 107 characters
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("s")
+        with pytest.raises(OutputError, match="it is no regular file"):
+            write_files({**three, "s": "new"})
+        assert stat.S_ISSOCK(Path("s").stat().st_mode)
+    Path("s").unlink()
+    assert contents(tmp_path) == OLD
+
+
+@POSIX_ONLY
+def test_a_device_gets_its_content_by_its_name_or_by_a_link(tmp_path, three):
+    link = tmp_path / "link"
+    link.symlink_to(os.devnull)
+    write_files({**three, link: "new", os.devnull: "new"})
+    assert link.is_symlink()
+    assert Path(os.devnull).is_char_device()
+    link.unlink()
+    assert set(contents(tmp_path).values()) == {b"new a", b"new b", b"new c"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+def test_where_a_device_takes_nothing_no_file_is_replaced(tmp_path, three):
+    with pytest.raises(OutputError, match="/dev/full cannot be written"):
+        write_files({**three, "/dev/full": "new"})
+    assert contents(tmp_path) == OLD
 
 
 def test_a_folder_that_is_in_the_way_missing_or_may_not_be_written_to(tmp_path, three):

@@ -434,8 +434,9 @@ def write_files(
     """Write every file or none, as far as the file system allows.
 
     All are staged beside their targets and renamed into place; if that fails, it is
-    undone. Text is UTF-8 with its line ends; ``private`` files are readable by their
-    owner only.
+    undone. What is there already stays what it is: a device or a pipe is written into,
+    before the others are replaced, and a link is refused. Text is UTF-8 with its line
+    ends; ``private`` files are readable by their owner only.
 
     Raises:
         OutputError: nothing was changed; or, where undoing failed, which files were
@@ -446,6 +447,7 @@ def write_files(
         for path, content in contents.items():
             batch.stage(Path(path), content, is_private=private)
         batch.keep_old_content()
+        batch.write_streams()
         batch.move_into_place()
     except BaseException:
         remedy = WRITABLE + batch.undo()
@@ -460,20 +462,23 @@ class _Batch:
 
     def __init__(self) -> None:
         self.target = Path()  # the file that is being worked on
+        self.streams: dict[Path, bytes] = {}  # what devices and pipes are to get
         self.staged: dict[Path, Path] = {}  # by target, the new content
         self.kept: dict[Path, Path] = {}  # by target, the old content
         self.made: list[Path] = []  # every staged file, begun or finished
 
     def stage(self, target: Path, content: str | bytes, *, is_private: bool) -> None:
-        """Write new content beside its target."""
+        """Write new content beside its target; keep that of a stream for later."""
         self.target = target
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder")
+        data = content.encode() if isinstance(content, str) else content
+        if _is_stream(target):
+            self.streams[target] = data
+            return
         new = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
         self.made.append(new)  # first, or a signal could leave it behind
         with open(new, "xb", opener=_open_private) as stream:
             self.staged[target] = new
-            stream.write(content.encode() if isinstance(content, str) else content)
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         if not is_private:  # as it is made, only its owner can read it
@@ -488,7 +493,14 @@ class _Batch:
             if os.path.lexists(target):
                 new = self.staged[target]
                 self.kept[target] = new.with_name(f"{new.name}.old")
-                shutil.copy2(target, self.kept[target], follow_symlinks=False)
+                shutil.copy2(target, self.kept[target])
+
+    def write_streams(self) -> None:
+        """Write into every device and pipe, which cannot be undone."""
+        for target, data in self.streams.items():
+            self.target = target
+            with target.open("wb") as stream:
+                stream.write(data)
 
     def move_into_place(self) -> None:
         """Replace every target."""
@@ -523,6 +535,28 @@ class _Batch:
         for leftover in (*self.made, *self.kept.values()):
             with suppress(OSError):
                 leftover.unlink(missing_ok=True)
+
+
+def _is_stream(target: Path) -> bool:
+    """Whether content goes into what is there, or replaces a regular file or nothing.
+
+    Raises OSError for all else, which would be lost: folders, links, disks, sockets.
+    """
+    if not os.path.lexists(target):
+        return False
+    try:
+        mode = target.stat().st_mode  # of what a link leads to
+    except FileNotFoundError:
+        mode = target.lstat().st_mode  # of a link that leads nowhere
+    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+        return True
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError("it is a folder")
+    if target.is_symlink():
+        raise OSError("it is a link to another place")
+    if not stat.S_ISREG(mode):
+        raise OSError("it is no regular file")
+    return False
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -37,7 +37,6 @@ def read_pipe(pipe: Path, copy: Path) -> Iterator[None]:
 
 
 @POSIX_ONLY
-@pytest.mark.xfail(strict=True, reason="The pipe is replaced by a regular file.")
 def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
     passed("audit", GOOD, "--json", tmp_path / "audit.json")
     pipe = tmp_path / "pipe.json"
@@ -51,7 +50,6 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes devices"
 )
-@pytest.mark.xfail(strict=True, reason="The device is replaced by a regular file.")
 def test_a_device_stays_a_device(tmp_path):
     """A twin of /dev/null: the real one is never named here."""
     device = tmp_path / "null.json"
@@ -64,7 +62,6 @@ def test_a_device_stays_a_device(tmp_path):
 
 
 @POSIX_ONLY
-@pytest.mark.xfail(strict=True, reason="The link is replaced by a regular file.")
 def test_a_link_is_refused_and_what_it_points_to_is_left(tmp_path):
     target = tmp_path / "target.json"
     target.write_text("of somebody else")
