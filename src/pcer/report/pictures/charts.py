@@ -174,8 +174,7 @@ def every_attack(audit: Audit, release: Release) -> panels.Chart | None:
     shifts = dict(zip(names, panels.beside(len(names), spread), strict=True))
     keys = []
     for name in names:
-        style = looks.look(audit, name)
-        keys.append(panels.Key(looks.short_name(name), style["colour"], style["shape"]))
+        keys.append(panels.Key(looks.short_name(name), **looks.look(audit, name)))
     n_marks = len(names) * len(audit.settings)
     return panels.Chart(
         "Exposure by every attack",
@@ -199,7 +198,6 @@ def _attack_panel(
     for estimate in estimates:
         if estimate.value is None:
             continue
-        style = looks.look(audit, estimate.group)
         ends = None
         if estimate.interval is not None:
             low, high = estimate.interval
@@ -208,10 +206,9 @@ def _attack_panel(
         mark = panels.Mark(
             x=settings.index(estimate.setting) + shifts[estimate.group],
             y=_written(attack, estimate.value),
-            colour=style["colour"],
-            shape=style["shape"],
             ends=ends,
             title=f"{subject}: {looks.exposure_amount(attack, estimate.value)}",
+            **looks.look(audit, estimate.group),
         )
         marks.append(mark)
     title = attack.scale.column.replace("\n", " ")

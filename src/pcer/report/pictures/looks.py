@@ -43,6 +43,8 @@ PALETTE = {
     "line": ("#c9d1d9", "#3e4c59"),
     "shade": ("#eceff2", "#232d37"),
     "band": ("#c3ccd5", "#46545f"),
+    "group": ("#1f5b94", "#8cbfec"),  # all groups: their marks differ
+    "alarm": ("#a4161a", "#ff9d94"),  # what is alarming, and nothing else
     "series-0": ("#0072b2", "#56b4e9"),
     "series-1": ("#c14f00", "#f0a860"),
     "series-2": ("#00805d", "#3fcf9f"),
@@ -59,7 +61,7 @@ SQUARE = "M-4.5-4.5h9v9h-9z"
 UP = "M0-6L5.5 4.5h-11z"
 DOWN = "M0 6L5.5-4.5h-11z"
 DIAMOND = "M0-6L6 0L0 6L-6 0z"
-# Marks of the groups in their order, drawn around 0, so that colour is not needed.
+# Marks of the groups in their order, drawn around 0, every second one hollow.
 SHAPES = (CIRCLE, SQUARE, UP, DIAMOND, DOWN)
 Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
 
@@ -103,11 +105,18 @@ def exposure_amount(kind: AttackKind, exposure: float) -> str:
     return kind.scale.hundredths(exposure).replace("-", "−")
 
 
+def group_mark(position: int) -> Drawn:
+    """The mark of a group by its position: one hue, its own shape and filling."""
+    return {
+        "shape": SHAPES[position % len(SHAPES)],
+        "colour": COLOUR_OF["group"],
+        "is_filled": position % 2 == 0,
+    }
+
+
 def look(audit: Audit, name: str) -> Drawn:
-    """A group's colour and shape, in every picture, card and notebook."""
-    position = audit.subject.groups.index(name)
-    shape = SHAPES[position % len(SHAPES)]
-    return {"colour": COLOUR_OF[f"series-{position % N_SERIES}"], "shape": shape}
+    """A group's mark, in every picture, row and notebook."""
+    return group_mark(audit.subject.groups.index(name))
 
 
 def short_name(name: str) -> str:

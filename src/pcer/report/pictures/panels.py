@@ -86,7 +86,12 @@ Axis = NumberAxis | NameAxis
 
 
 def number_axis(
-    title: str, values: Iterable[float], *, base: float = 0.0, colour: str = INK
+    title: str,
+    values: Iterable[float],
+    *,
+    base: float = 0.0,
+    colour: str = INK,
+    n_steps: int = N_TICKS,
 ) -> NumberAxis:
     """An axis from one round number to another that holds ``base`` and all values.
 
@@ -98,7 +103,7 @@ def number_axis(
     high = max(known)
     if high == low:
         high = low + 1.0
-    step = looks.round_step((high - low) / N_TICKS)
+    step = looks.round_step((high - low) / n_steps)
     first = math.floor(low / step + 1e-9)
     last = math.ceil(high / step - 1e-9)
     ticks = tuple(number * step for number in range(first, last + 1))
