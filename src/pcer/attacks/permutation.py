@@ -88,6 +88,32 @@ def permutation_tests(  # noqa: PLR0913 # a front door
     )
 
 
+def studentised_draws(
+    values: FloatArray,
+    group: IntArray,
+    pair: tuple[int, int],
+    strata: IntArray | None = None,
+    *,
+    n_draws: int = DRAWS,
+    seed: int = SEED,
+) -> FloatArray:
+    """(draw,) |t| of a difference of two groups' means, the real division first.
+
+    For tests of one number (record,), whose threshold is the caller's; groups, pair and
+    strata are as in ``permutation_tests``, and so are the draws.
+    """
+    records = _pair_of(group, pair, strata)
+    rows = _levelled(values[None, None, records.rows], records.strata)
+    nothing = np.zeros((1, len(records.rows)))
+    centre = Centre(rows.mean(axis=-1), np.zeros(1))
+    exact = _exact_sums(rows, nothing, centre)
+    entropy = np.random.SeedSequence(seed, spawn_key=pair)
+    rng = np.random.Generator(np.random.PCG64(entropy))
+    sums = _drawn_sums(exact, records, n_draws, rng)
+    distances = _distances(exact, centre, sums, int(records.is_first.sum()))
+    return np.asarray(distances[:, 0, 0, 0])
+
+
 class PairRecords(NamedTuple):
     """The records of two groups; those of one stratum are adjacent."""
 
