@@ -3,7 +3,7 @@
 Group means hide people. Here people are *picked* in some models and *verified* in
 others, so that nobody is measured where they were picked and luck does not count:
 
-    for every block of two models: pick whoever has an own AUC of at least .90 in all
+    for every block of two models: pick those with an own AUC of at least .90 in all
     other models; among the picked of whom one of the two models was trained and one
     not, the attacker is right if the model with the person scores higher.
 
@@ -157,30 +157,36 @@ class _Part:
         self.wins = _wins_by_model(self.order, member)
 
     def picks(self, left_out: IntArray, threshold: float) -> _Picks:
-        """Who is picked without the block, and how its own models end.
-
-        Without a block B, with w the wins by model and U_B those within the block:
-
-            U = (sum of w over models with the record) - (sum of w over B) + U_B
-        """
+        """Who is picked without the block, and how its own models end."""
         member = self.member[left_out]
         inside = _wins_by_model(self.order[left_out], member)
         of_block = (inside * member).sum(axis=0)
-        of_all = (self.wins * self.member).sum(axis=0)
-        rest = of_all - self.wins[left_out].sum(axis=0) + of_block
-
         in_block = member.sum(axis=0)
         n_in = self.n_in - in_block
         n_out = len(self.member) - len(left_out) - n_in
-        may_be = self.is_scored & (np.minimum(n_in, n_out) >= LEAST_SIDE)
-        own_auc = quotient(rest, n_in * n_out)
-        is_picked = may_be & (own_auc >= threshold - ROUNDING)
 
+        may_be = self.is_scored & (np.minimum(n_in, n_out) >= LEAST_SIDE)
+        own_auc = quotient(self._without(left_out, of_block), n_in * n_out)
+        is_picked = may_be & (own_auc >= threshold - ROUNDING)
         n_pairs = in_block * (len(left_out) - in_block)
         is_pair = is_picked & (n_pairs > 0)
-        wins = np.where(is_pair, quotient(of_block, n_pairs), 0.0)
-        chance = np.where(may_be, _chances(n_in, n_out, threshold), 0.0)
-        return _Picks(is_picked, is_pair, wins, chance)
+        return _Picks(
+            is_picked,
+            is_pair,
+            wins=np.where(is_pair, quotient(of_block, n_pairs), 0.0),
+            chance=np.where(may_be, _chances(n_in, n_out, threshold), 0.0),
+        )
+
+    def _without(self, left_out: IntArray, of_block: FloatArray) -> FloatArray:
+        """(record,) wins of the models outside a block B.
+
+        With w the wins by model and U_B those of pairs within the block, which the sum
+        over B counts twice:
+
+            U = (sum of w over models with the record) - (sum of w over B) + U_B
+        """
+        of_all = (self.wins * self.member).sum(axis=0)
+        return np.asarray(of_all - self.wins[left_out].sum(axis=0) + of_block)
 
 
 def _wins_by_model(order: FloatArray, member: BoolArray) -> FloatArray:
@@ -322,28 +328,31 @@ def mean_by_person(rows: FloatArray, person: IntArray | None) -> FloatArray:
 def _one_group(people: _People, n_rounds: int) -> tuple[float, ...]:
     """Picked, its error, by chance, right, its error, people picked, pairs."""
     n = people.picked.shape[1]
-    by_block = people.picked.mean(axis=1) if n else np.full(len(people.picked), np.nan)
-    picked = float(by_block.mean())
-    own = people.picked.mean(axis=0)
-    of_people = own.var(ddof=1) / n if n > 1 else np.nan
-    of_models = np.mean([_jackknife(part) for part in _rounds(by_block, n_rounds)])
+    if n < 1:
+        return (np.nan,) * 5 + (0, 0)
+    by_chance = float(people.chance.mean())
+    n_picked = int(people.picked.any(axis=0).sum())
+    picked = _picked(people.picked, n_rounds)
+    return (*picked, by_chance, *_right(people), n_picked, people.n_pairs)
 
-    pairs = people.pairs.sum()
-    right = float(quotient(people.wins.sum(), pairs))
-    residuals = (people.wins - right * people.pairs) if pairs else people.wins
+
+def _picked(picked: FloatArray, n_rounds: int) -> tuple[float, float]:
+    """Mean of the blocks' shares, and its error, from picks (block, person)."""
+    by_block = picked.mean(axis=1)
+    n = picked.shape[1]
+    of_people = picked.mean(axis=0).var(ddof=1) / n if n > 1 else np.nan
+    of_models = np.mean([_jackknife(part) for part in _rounds(by_block, n_rounds)])
+    return float(by_block.mean()), float(np.sqrt(of_people + of_models))
+
+
+def _right(people: _People) -> tuple[float, float]:
+    """Wins over pairs, and its error by the delta method."""
+    n_pairs = people.pairs.sum()
+    right = float(quotient(people.wins.sum(), n_pairs))
+    residuals = people.wins - np.nan_to_num(right) * people.pairs
     by_people = (residuals.sum(axis=0) ** 2).sum()
     by_models = (residuals.sum(axis=1) ** 2).sum()
-    right_variance = quotient(by_people + by_models, pairs**2)
-    by_chance = float(people.chance.mean()) if n else np.nan
-    return (
-        picked,
-        float(np.sqrt(of_people + of_models)),
-        by_chance,
-        right,
-        float(np.sqrt(right_variance)),
-        int((own > 0).sum()),
-        people.n_pairs,
-    )
+    return right, float(np.sqrt(quotient(by_people + by_models, n_pairs**2)))
 
 
 def _rounds(values: FloatArray, n_rounds: int) -> Sequence[FloatArray]:
