@@ -273,7 +273,9 @@ def test_attacks_that_contradict_each_other_are_said_to():
     badge = "PCER differs because predictions do, not privacy"
     assert least_private.verdict is pcer.Verdict.RATIO_DIFFERS
     assert headline.badge(audit, least_private) == badge
-    assert certainty.paper_words(audit).startswith("Δ PCER shows memorisation")
+    assert certainty.paper_words(audit).startswith(
+        "Δ PCER adds only that records are memorised"
+    )
 
 
 def test_to_be_flagged_rightly_is_no_harm_and_its_placebos_are_not_those_of_rates():

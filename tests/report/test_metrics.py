@@ -90,7 +90,7 @@ def audit_of(case):
 
 
 def words_about_disparity(audit) -> str:
-    return paper_words(audit).partition(" (")[0]
+    return paper_words(audit).partition(". ")[0]
 
 
 @EVERY_AUDIT
@@ -122,7 +122,7 @@ def test_the_numbers_are_the_audits_in_units_of_100(case):
         slugs(audit.subject.groups),
     )
     if "disparity" in expected:
-        is_shown = "shows memorisation" in words_about_disparity(audit)
+        is_shown = "only that records are memorised" in words_about_disparity(audit)
         expected["disparity_is_evidence"] = int(is_shown)
     red = ("double_disadvantage", "exposure_differs")
     expected["alarm"] = int(tree["verdict"] in red)

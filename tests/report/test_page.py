@@ -29,10 +29,10 @@ def page():
 
 
 def test_every_disparity_stands_beside_what_it_is_worth(page):
-    """The verdict of its setting, or whether it is beyond its null."""
+    """The verdict of its setting, or what it adds about privacy."""
     worth = {
         "Do the ratios differ?": 'class="badge',
-        "As published": r">(none|beyond<br>the null)<",
+        "As published": r">(none|memorised,<br>not whose)<",
     }
     for title, mark in worth.items():
         table = page.partition(f'">{title}')[2].partition("</table>")[0]

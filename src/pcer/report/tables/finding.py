@@ -40,7 +40,13 @@ from pcer.statistics import interval_quantile
 MOST_ROWS = 24  # in a table that is read without asking for everything
 FEW_ROWS = 4  # where words are counted
 BAR = "█"  # a tenth of a group
-EVIDENCE = {True: "beyond\nthe null", False: "none", None: wording.NOTHING}
+# By whether a difference of ratios is beyond its null, and anything is detected.
+EVIDENCE = {
+    (True, True): "memorised,\nnot whose",
+    (True, False): "nothing\ndetected",
+    (False, True): "none",
+    (False, False): "none",
+}
 # Heads a column of adjusted p-values with those of single tests in brackets.
 P_BOTH = "p\n(alone)"
 
@@ -228,7 +234,10 @@ def table_of_pairs(
 
 
 def _evidence(row: PairRow) -> str:
-    return EVIDENCE[row.published.pcer_disparity.is_beyond_null]
+    is_beyond = row.published.pcer_disparity.is_beyond_null
+    if is_beyond is None:
+        return wording.NOTHING
+    return EVIDENCE[is_beyond, row.setting.is_detected]
 
 
 def pairs_table(audit: Audit) -> Table:
