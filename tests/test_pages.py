@@ -130,17 +130,19 @@ def attacks(folder: Path) -> Names:
     return {**names, "race": np.array(scores.group_names)[codes]}
 
 
+def compas(folder: Path) -> Names:
+    """The study's sweep of COMPAS."""
+    release = ROOT / "studies/paper/compas.race.release.json"
+    return {"_": shutil.copy(release, folder / "compas.release.json")}
+
+
 STAGES: dict[str, Callable[[Path], Names]] = {
     "README.md": readme,
     "docs/index.md": readme,
     "docs/placebo.md": attacks,
     "docs/attacks.md": attacks,
-    "docs/choosing.md": lambda here: {
-        "_": shutil.copy(
-            ROOT / "studies/paper/compas.race.release.json",
-            here / "compas.release.json",
-        )
-    },
+    "docs/choosing.md": compas,
+    "docs/norms.md": compas,
     "docs/compare.md": lambda here: {
         "_": shutil.copytree(ROOT / "examples", here / "examples")
     },
@@ -210,6 +212,9 @@ def test_the_policies_and_run_files_of_a_page_can_be_read(page, tmp_path):
 SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
     "docs/choosing.md": lambda names, told: (
         told == "".join(blocks("docs/choosing.md", "text"))
+    ),
+    "docs/norms.md": lambda names, told: (
+        told == "".join(blocks("docs/norms.md", "text"))
     ),
     "docs/compare.md": lambda names, told: (
         told == "".join(blocks("docs/compare.md", "text"))

@@ -131,6 +131,16 @@ class ShownAudit(Shown):
 
         return PaperView(self._audit)
 
+    def norms(self) -> Any:
+        """Which setting each norm of fairness prefers: ``docs/norms.md``.
+
+        A list of norms, each with ``key``, ``name``, ``numbers`` (one for each
+        setting), ``answer``, ``settings`` and ``why``; shows itself as one table.
+        """
+        from pcer.report import NormsView
+
+        return NormsView(self._audit)
+
     def opinion(self) -> str:
         """The auditor's opinion as Markdown, as ``pcer audit --opinion`` writes it."""
         from pcer.report import to_opinion

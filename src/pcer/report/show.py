@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from pcer.display import Shown
 from pcer.errors import InputError, clipped
 from pcer.files import as_shown, write_files
 from pcer.metrics import FloatArray
+from pcer.paper.norms import Norm, norms
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, carried_attacks, panels
@@ -45,6 +46,7 @@ from pcer.report.tables.decisions import (
     trend_view,
 )
 from pcer.report.tables.finding import MOST_ROWS
+from pcer.report.tables.norms import norms_table
 from pcer.report.views import view_of
 
 MOST_TEXT = 4_000  # characters of a sentence; names of others may be long, and many
@@ -136,6 +138,31 @@ class PaperView:
     def to_latex(self) -> str:
         """Its tables as LaTeX."""
         return to_latex_tables([self.audit], "paper")
+
+
+class NormsView:
+    """Which setting each norm prefers: a list of ``Norm`` that displays itself."""
+
+    def __init__(self, audit: Audit) -> None:
+        _sources(audit)
+        self.audit = audit
+        self.norms = norms(audit)
+
+    def __iter__(self) -> Iterator[Norm]:
+        return iter(self.norms)
+
+    def __repr__(self) -> str:
+        return f"<NormsView: {self.audit.title}>"
+
+    def __str__(self) -> str:
+        return terminal_text([self._table])
+
+    def _repr_html_(self) -> str:
+        return _box([self._table], partial(isolate_names, audit=as_shown(self.audit)))
+
+    @property
+    def _table(self) -> Table:
+        return norms_table(as_shown(self.audit), self.norms)
 
 
 def to_chart(audit: Audit | Outlook, name: str | None) -> Picture:

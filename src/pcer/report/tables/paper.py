@@ -17,6 +17,7 @@ from pcer import wording
 from pcer.auditing.record import Audit, GroupResult, PairResult, SettingResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
+from pcer.paper.norms import norms
 from pcer.paper.rankings import (
     AttackAgreement,
     Comparison,
@@ -30,6 +31,7 @@ from pcer.report.table import MAY_BREAK, Table, pair_name
 from pcer.report.tables import background
 from pcer.report.tables.background import Column, Ends, PairRow, titled_table
 from pcer.report.tables.finding import table_of_pairs
+from pcer.report.tables.norms import norms_table
 from pcer.wording import no_zero, say, signed
 
 MOST_STRIP_ROWS = 12  # of the paper's numbers in a terminal
@@ -73,7 +75,7 @@ def paper_tables(audit: Audit) -> list[Table]:
     tables += [_rankings_table(audit, compared) for compared in by_model]
     if attacks:
         tables.append(_agreement_table(audit, attacks))
-    return tables
+    return [*tables, norms_table(audit, norms(audit))]
 
 
 # The disparity at every floor
