@@ -390,7 +390,7 @@ def any_release(
     benefits = ("positive_rate", *get_args(Benefit))
     said = {
         "floor": pick(rng, 0.001, 0.001, 0.05),
-        "margin": pick(rng, None, None, 0.02, 0.2),
+        "equal_within": pick(rng, None, None, 1, 10),
     }
     said |= {"benefit": pick(rng, *benefits) if form == "counts" else benefits[0]}
     said |= {"attack": pick(rng, "sharpest", "sharpest", "overfitting_gap")}

@@ -24,8 +24,9 @@ import pytest
 import typer
 
 import pcer
+from pcer.auditing.answers import ExposureAnswer, OutcomesAnswer, RatioAnswer
 from pcer.auditing.policy import read_policy
-from pcer.auditing.record import ExposureAnswer, OutcomesAnswer, PairResult, RatioAnswer
+from pcer.auditing.record import PairResult
 from pcer.cli import app as cli
 from pcer.cli.options import RunFile, read_config
 from pcer.measuring.plan import SETTING_VERDICTS

@@ -342,7 +342,7 @@ def test_a_strong_difference_lends_a_weak_one_of_its_attack_nothing():
 def test_a_margin_makes_equality_a_verdict():
     release = drawn((30_000, 30_000), (0.4, 0.4), (0.02, 0.02), rng=3)
     plans = [
-        QUICK.model_copy(update={"margin": margin}) for margin in (0.02, 1e-3, None)
+        QUICK.model_copy(update={"equal_within": margin}) for margin in (1, 0.05, None)
     ]
     wide, narrow, without = (pcer.audit(release, plan) for plan in plans)
     assert (wide.verdict, narrow.verdict) == (
@@ -465,7 +465,10 @@ def test_exposures_without_counts_are_told_and_nothing_else(unequal):
     assert audit.verdict == EXPOSURE
     # There is no ratio here that could share the level.
     assert pair.exposure.p_value <= other.exposure.p_value
-    same = {"p_value": pair.exposure.p_value}
+    same = {
+        "p_value": pair.exposure.p_value,
+        "by_attack": pair.exposure.by_attack,
+    }
     assert pair.exposure == other.exposure.model_copy(update=same)
     assert (pair.outcomes.answer, pair.ratio.answer) == ("not_given", "cannot_tell")
     assert audit.published[0].settings[0].pairs[0].pcer_disparity.mean is None

@@ -193,7 +193,7 @@ def test_a_file_name_that_is_not_utf_8_and_a_narrow_encoding(tmp_path):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/latin\xff\xe9.release.json")
     Path(path).write_text(json.dumps(release_of()))
     audit_in("latin-1", "--json", tmp_path / "a.json", of=path)
-    audit_in("latin-1", "--margin", "7", of=path, code=2)
+    audit_in("latin-1", "--exposure-margin", "700", of=path, code=2)
 
 
 @pytest.mark.parametrize("width", ["0", "-5", "wide", "", "9" * 30, "7"])

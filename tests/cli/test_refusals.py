@@ -165,8 +165,8 @@ REFUSED = [
     ),
     ("audit c.release.json --plan no.toml", "pcer: no.toml cannot be read"),
     (
-        "audit c.release.json --plan said.toml --margin 0.1",
-        "said.toml and --margin both give margin; leave one out",
+        "audit c.release.json --plan said.toml --exposure-margin 1",
+        "said.toml and --exposure-margin both give exposure_margin; leave one out",
     ),
     (
         "audit c.release.json --plan said.toml --policy policy.toml",
@@ -353,7 +353,9 @@ def folder(tmp_path_factory) -> Path:
         (made / f"{k}.toml").write_text(text)
     for k, (text, _) in enumerate(PLAN_FILES):
         (made / f"plan-{k}.toml").write_text(text)
-    (made / "said.toml").write_text("margin = 0.2\n[policy]\nlargest_exposure = 52\n")
+    (made / "said.toml").write_text(
+        "exposure_margin = 1\n[policy]\nlargest_exposure = 52\n"
+    )
     (made / "policy.toml").write_text("largest_exposure = 52\n")
     (made / "nets_for_pcer.py").write_text(MODULE)
     return made

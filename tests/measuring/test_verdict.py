@@ -14,7 +14,7 @@ from pcer.measuring.plan import (
 )
 
 ROOT = Path(__file__).parents[2]
-FLAGS = ("outcomes_differ", "floor_sensitive")
+FLAGS = ("outcomes_differ", "wrongly_differs", "floor_sensitive")
 
 
 COLOURS = ["red", "red", "amber", "blue", "blue", "grey", "grey", "grey"]

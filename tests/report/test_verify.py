@@ -94,7 +94,7 @@ DIGITS = 0.0123456789012345
 @pytest.mark.parametrize(
     "named",
     [
-        {"margin": DIGITS, "policy": pcer.Policy(largest_difference=1 + DIGITS)},
+        {"equal_within": DIGITS, "policy": pcer.Policy(largest_difference=1 + DIGITS)},
         {"policy": pcer.Policy(largest_exposure=50 + DIGITS)},
         {"floors": [DIGITS / 10, DIGITS], "floor": DIGITS},
     ],

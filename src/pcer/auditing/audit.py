@@ -22,9 +22,10 @@ from pcer.auditing.record import Audit, AuditSubject, SettingResult, strongest
 from pcer.auditing.sentences.account import conclude, disclosed
 from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
+from pcer.auditing.six import six_answers
 from pcer.errors import InputError
 from pcer.measuring.plan import Plan
-from pcer.measuring.tested import Judged, Tested, judge, run_tests
+from pcer.measuring.tested import FamilyP, Judged, Tested, judge, run_tests
 from pcer.paper.numbers import paper_numbers
 from pcer.paper.rankings import as_published
 from pcer.release.file import Release, releases_at
@@ -153,8 +154,8 @@ def families(
 
 def family_p(
     tested: Tested, family: Mapping[str, Tested], attack: str | None = None
-) -> tuple[float, float] | None:
-    """Smallest p of exposures and ratios, and of outcomes, Holm over the family.
+) -> FamilyP | None:
+    """Smallest p-values of each release, Holm over the family.
 
     By one attack, 1 where a release lacks it, or by those that decide in each. None for
     a release alone.
@@ -165,10 +166,12 @@ def family_p(
     for member in family.values():
         attacks = member.attacks if attack is None else (attack,)
         evidence = member.evidence.get(attacks)
-        smallest.append((1.0, 1.0) if evidence is None else evidence.smallest_p)
-    exposures, outcomes = np.array(smallest).T
+        of_errors = member.wrongly.smallest_p
+        by_attack = (1.0, 1.0) if evidence is None else evidence.smallest_p
+        smallest.append((*by_attack, of_errors))
     place = list(family).index(tested.digest)
-    return float(holm(exposures)[place]), float(holm(outcomes)[place])
+    adjusted = [float(holm(p)[place]) for p in np.array(smallest).T]
+    return FamilyP(*adjusted)
 
 
 # The audit of one release: numbers, records, words
@@ -188,7 +191,7 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         for index, paper in enumerate(numbers)
     ]
     main_setting = _main_setting(budgets)
-    p_exposures, p_outcomes = together or (None, None)
+    p_exposures, p_outcomes, p_wrongly = together or (None, None, None)
     unexplained = [kind.name for kind, why in judged.stronger_attacks if why is None]
     found = Audit(
         release_sha256=tested.digest,
@@ -196,6 +199,7 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         family=list(family),
         family_p=p_exposures,
         family_p_outcomes=p_outcomes,
+        family_p_wrongly=p_wrongly,
         subject=_subject(tested.release),
         plan=tested.plan,
         attack=tested.attack,
@@ -214,9 +218,18 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         published=published,
     )
 
-    audit = _with_words(found, tested, judged)
+    audit = _with_words(_with_answers(found), tested, judged)
     others = [member.release for member in family.values() if member is not tested]
     return audit.with_sources(tested.release, others)
+
+
+def _with_answers(found: Audit) -> Audit:
+    settings = []
+    for setting in found.settings:
+        answers = six_answers(found, setting)
+        changes = {"answers": answers, "level": answers.spotting.answer}
+        settings.append(setting.model_copy(update=changes))
+    return found.model_copy(update={"settings": settings})
 
 
 def _with_words(found: Audit, tested: Tested, judged: Judged) -> Audit:

@@ -29,8 +29,8 @@ from pcer.measuring import bounds
 from pcer.measuring.bounds import Tails
 from pcer.measuring.checks import DeclarationFinding
 from pcer.measuring.exposure import Measured
-from pcer.measuring.plan import Plan, Policy
-from pcer.measuring.tested import Tested
+from pcer.measuring.plan import NO_MARGIN, Plan, Policy
+from pcer.measuring.tested import Tested, printed_tails
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_kind, attack_named
 from pcer.release.records import Run, TestTable, TrainTable
@@ -96,6 +96,8 @@ def _require_known(
     """Raise InputError for a key that is no field, with the one nearest to it."""
     known = [*kind.model_fields]
     for key in tree:
+        if key == "margin" and kind is Plan:
+            raise InputError(f"{file}: field margin: {NO_MARGIN}.", field=key)
         if key not in known:
             (nearest,) = get_close_matches(key, known, n=1, cutoff=0.0)
             field = field_path((*within, key))
@@ -237,26 +239,19 @@ class Limit(NamedTuple):
     claim: str  # stands between a bound's subject and its value
     bounds: Callable[[Audit, Tested], list[Bound]]
     is_minimum: bool = False
-    counts_attacks: bool = False  # one bound for each attack
 
 
 def broken_limits(
     policy: Policy, audit: Audit, tested: Tested
 ) -> Iterator[tuple[str, str]]:
     """Numbers that must be known, and inside their limit."""
-    n_attacks = len(
-        {measured.attack_kind.name for _, measured in _bounded(audit, tested)}
-    )
     for limit in LIMITS:
         allowed = getattr(policy, limit.rule)
         if allowed is None:
             continue
         sentence = _breach(limit, allowed, limit.bounds(audit, tested))
-        if sentence is None:
-            continue
-        if limit.counts_attacks and n_attacks > 1:
-            sentence += f"; bounds of {n_attacks} attacks together"
-        yield limit.rule, sentence
+        if sentence is not None:
+            yield limit.rule, sentence
 
 
 def _breach(limit: Limit, allowed: float, found: list[Bound]) -> str | None:
@@ -292,10 +287,13 @@ def _bounded(audit: Audit, tested: Tested) -> list[tuple[SettingResult, Measured
 
 
 def _exposures(audit: Audit, tested: Tested) -> list[Bound]:
-    """An attacker's right answers of 100, by group, all limits together."""
+    """An attacker's right answers of 100, by group: the ends that tables print.
+
+    All of them must hold, so that they need no correction for the number of attacks.
+    """
     names = audit.subject.groups
     bounded = _bounded(audit, tested)
-    tails = _tails(audit, len(bounded) * len(names))
+    tails = _tails(printed_tails(tested).exposure)
     found = []
     for setting, measured in bounded:
         upper = bounds.exposure_bounds(measured, tails).upper
@@ -307,7 +305,7 @@ def _exposure_differences(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many right answers of 100 the exposures of each pair may differ."""
     pairs = _all_pairs(audit)
     bounded = _bounded(audit, tested)
-    tails = _tails(audit, len(bounded) * len(pairs))
+    tails = _tails(printed_tails(tested).exposure_difference)
     found = []
     for setting, measured in bounded:
         upper = bounds.difference_bounds(measured, pairs, tails).upper
@@ -333,7 +331,7 @@ def _detectable(audit: Audit, _: Tested) -> list[Bound]:
 def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many of 100 the outcomes of each pair may differ."""
     pairs = _all_pairs(audit)
-    tails = _tails(audit, len(audit.settings) * len(pairs))
+    tails = _tails(printed_tails(tested).outcomes)
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         upper = bounds.outcome_bounds(measured, pairs, tails).upper
@@ -344,7 +342,7 @@ def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
 def _spent(audit: Audit, tested: Tested) -> list[Bound]:
     """The mean epsilon of each group's receipts, at most what was promised to it."""
     names = audit.subject.groups
-    tails = _tails(audit, len(audit.settings) * len(names))
+    tails = _tails(_tail_among(audit, len(names)))
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         upper = bounds.spent_bounds(tested.release, measured.panel, tails).upper
@@ -355,7 +353,7 @@ def _spent(audit: Audit, tested: Tested) -> list[Bound]:
 
 def _accuracies(audit: Audit, tested: Tested) -> list[Bound]:
     """The accuracy of each setting on these records."""
-    tails = _tails(audit, len(audit.settings))
+    tails = _tails(_tail_among(audit, 1))
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         lower = bounds.accuracy_bounds(measured.panel, tails).lower
@@ -370,10 +368,15 @@ def _by_main_attack(
     yield from zip(audit.settings, tested.measured[audit.attack], strict=True)
 
 
-def _tails(audit: Audit, n_bounds: int) -> Tails:
-    """The chance with which one of so many bounds may fail; lower ones are not used."""
-    tail = (1 - audit.plan.confidence_level) / n_bounds
+def _tails(tail: float) -> Tails:
+    """The chance with which a bound may fail, at either end."""
     return Tails(upper=tail, lower=tail)
+
+
+def _tail_among(audit: Audit, n_bounds: int) -> float:
+    """That of so many bounds in each setting, of which one end is held."""
+    tail = 1 - audit.plan.confidence_level
+    return tail / (n_bounds * len(audit.settings))
 
 
 def _bounds_at(place: str, names: Sequence[str], values: FloatArray) -> list[Bound]:
@@ -405,14 +408,12 @@ LIMITS: Final = (
         unit="of 100",
         claim="may be as high as",
         bounds=_exposures,
-        counts_attacks=True,
     ),
     Limit(
         rule="largest_difference",
         unit="points",
         claim="may differ by as much as",
         bounds=_exposure_differences,
-        counts_attacks=True,
     ),
     Limit(
         rule="largest_detectable",

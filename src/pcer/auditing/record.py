@@ -16,13 +16,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pcer import files
+from pcer.auditing.answers import (
+    Answers,
+    DoubleDisadvantage,
+    Estimate,
+    ExposureAnswer,
+    OutcomesAnswer,
+    PairAnswer,
+    RatioAnswer,
+    WronglyAnswer,
+)
 from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
 from pcer.measuring.checks import DeclarationFinding
-from pcer.measuring.outcomes import Estimand, Lack
 from pcer.measuring.plan import GUARDED, SETTING_VERDICTS, Plan, SettingVerdict, Verdict
-from pcer.measuring.tested import PlaceboCheck
+from pcer.measuring.sizes import Level
 from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
 from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind
@@ -35,24 +44,6 @@ FORMAT: Final = "pcer-audit"
 VERSION: Final = 4
 SIGNIFICANT_DIGITS = 12  # so few that another machine's rounding does not show
 AUDIT_AGAIN: Final = "audit the release again"  # instead of reading an older file
-
-AboutExposure = Literal[
-    "differs", "no_difference_shown", "none_detected", "cannot_tell"
-]
-AboutOutcomes = Literal["differ", "no_difference_shown", "not_given", "cannot_tell"]
-AboutRatio = Literal["differs", "no_difference_shown", "floor_dominated", "cannot_tell"]
-Driver = Literal["outcomes", "exposure", "both", "together"]
-
-
-class Estimate(Record):
-    """A group's exposure: its error, interval and bound are for people like these."""
-
-    value: float | None
-    standard_error: float | None
-    interval: tuple[float, float] | None  # at the plan's confidence level
-    # One-sided, simultaneous over the audit: the one people see.
-    upper_bound: float | None
-    upper_bound_pointwise: float | None  # of this number alone
 
 
 class GroupBound(Record):
@@ -84,6 +75,7 @@ class GroupResult(Record):
     benefit: Summary
     overfitting_gap: Summary
     accuracy_difference: Summary
+    accuracy: float | None  # mean over seeds, on test records
     exposure: Estimate
     noise_level: float | None
     detectable: float | None
@@ -113,72 +105,12 @@ class PooledDisparity(Record):
     exposures_detected: bool
 
 
-class Difference(Estimate):
-    """First group minus second, for people like these; bounds hold either way."""
-
-    detectable: float | None  # smallest that 80% of such releases would show
-
-
 class Equivalence(Record):
     """Are exposures equal within the plan's margin? Two one-sided tests, adjusted."""
 
-    margin: float
+    equal_within: float  # points of an attacker's success of 100
     p_value: float | None
     shown: bool
-
-
-class PairAnswer(Record):
-    """What each answer about two groups has, after every downgrade."""
-
-    group: str | None  # the one that the answer names, where the groups differ
-    p_value: float | None  # adjusted over its family
-    p_value_alone: float | None  # over the deciding attacks only
-    downgraded: str | None  # why a difference that was shown does not count
-
-
-class ExposureAnswer(PairAnswer):
-    """Who of two groups is easier to recognise? ``group`` is the more exposed one."""
-
-    answer: AboutExposure
-    attack: str  # that decided: the one with the smallest p-value
-    attack_difference: float | None  # by that attack
-    difference: Difference  # by the attack whose numbers people see
-    shown_by: list[str]  # the deciding attacks that show this difference
-    contradicted: bool  # the other attack shows the other group to be more exposed
-    placebo: PlaceboCheck | None  # of the attack that decided
-
-
-class OutcomesAnswer(PairAnswer):
-    """Who of two groups is worse served? ``group`` gets fewer benefits or more harm."""
-
-    answer: AboutOutcomes
-    difference: Difference  # of the plan's benefit
-    about: Estimand
-    lack: Lack | None  # why it is about these models alone
-    # Its squared error: of people and of parts, and what training records move, with
-    # the degrees of freedom of Student's distribution for the second.
-    people_variance: float | None
-    training_variance: float | None
-    degrees_of_freedom: int | None
-    # Whether training noise is taken out of what training moves; None: no such part.
-    is_noise_known: bool | None
-
-
-class RatioAnswer(PairAnswer):
-    """The paper's ratio of outcome to exposure; ``group`` has the lower one."""
-
-    answer: AboutRatio
-    attack: str  # its exposure is the ratio's denominator
-    driven_by: Driver | None  # "together": neither difference is shown alone
-    # R_i c_j - R_j c_i, of rates R and exposures c; positive: the second group has the
-    # lower ratio.
-    cross_product: float | None
-    standard_error: float | None
-    placebo: PlaceboCheck | None
-
-
-class DoubleDisadvantage(PairAnswer):
-    """The group that is both easier to recognise and worse served."""
 
 
 class PairResult(Record):
@@ -191,6 +123,7 @@ class PairResult(Record):
     verdict: SettingVerdict  # the first of the statements
     exposure: ExposureAnswer
     outcomes: OutcomesAnswer
+    wrongly: WronglyAnswer
     double_disadvantage: DoubleDisadvantage
     ratio: RatioAnswer
     equivalence: Equivalence | None
@@ -227,6 +160,7 @@ class PairResult(Record):
             "floor_dominated": self.ratio.answer == "floor_dominated",
             "no_difference_shown": exposure == "no_difference_shown",
             "outcomes_differ": self.outcomes.answer == "differ",
+            "wrongly_differs": self.wrongly.answer == "differ",
         }
         return [statement for statement, is_true in holds.items() if is_true]
 
@@ -239,12 +173,15 @@ class SettingResult(Record):
     n_seeds: int
     n_splits: int
     accuracy: Summary
+    majority: float | None  # how often always guessing the commoner outcome is right
     demographic_parity_gap: Summary
     equalized_odds_gap: Summary
     groups: dict[str, GroupResult]
     pairs: list[PairResult]
     pcer_spread: Summary
     verdict: SettingVerdict  # the strongest of its pairs
+    level: Level  # of exposure
+    answers: Answers | None  # the six; None while the audit is made
     reason: str | None  # why nothing can be told, or why an alarm was downgraded
     headline: str  # at most 30 words: the exposure sentence, then the outcome sentence
 
@@ -387,6 +324,7 @@ class Audit(Result, ShownAudit):
         family_p: of this release's strongest difference of exposures or ratios,
             adjusted over the family; None for one release.
         family_p_outcomes: of its strongest difference of outcomes, likewise.
+        family_p_wrongly: of its strongest difference of wrong judgements, likewise.
         attack: what everything but ``published`` and ``attacks`` is about.
         choice: why that attack.
         stronger_attack: one that was possible and is absent without a reason; None:
@@ -406,6 +344,7 @@ class Audit(Result, ShownAudit):
     family: list[str]
     family_p: float | None
     family_p_outcomes: float | None
+    family_p_wrongly: float | None
     subject: AuditSubject
     plan: Plan
     attack: str

@@ -51,7 +51,8 @@ FLAGS = {
     "benefit": "--benefit",
     "attack": "--attack",
     "reference_group": "--reference",
-    "margin": "--margin",
+    "exposure_margin": "--exposure-margin",
+    "outcome_margin": "--outcome-margin",
     "policy": "--policy",
 }
 MORE = "More: --full (every table), --paper (the paper's view), --html report.html."
@@ -190,7 +191,12 @@ def audit(
     reference_group: Given = optional(
         "Group that others are compared with.", "--reference"
     ),
-    margin: float | None = optional("Difference of exposures that counts as equal."),
+    exposure_margin: float | None = optional(
+        "Points of an attacker's success that make a difference clear."
+    ),
+    outcome_margin: float | None = optional(
+        "Points of 100 that make a difference of outcomes or errors clear."
+    ),
     plan_file: Path | None = optional(
         "What is fixed before looking: docs/reports.md.", "--plan", metavar="FILE"
     ),
@@ -212,7 +218,8 @@ def audit(
         "benefit": benefit,
         "attack": attack,
         "reference_group": reference_group,
-        "margin": margin,
+        "exposure_margin": exposure_margin,
+        "outcome_margin": outcome_margin,
         "policy": None if policy_file is None else auditing.read_policy(policy_file),
     }
     plan = _plan(plan_file, asked, is_strict=strict)

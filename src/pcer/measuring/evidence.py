@@ -58,6 +58,7 @@ class Evidence:
     cross: PairDifference
     decided_by: IntArray  # (setting, pair) the attack with the smallest p-value
     more_exposed: IntArray  # (setting, pair) the group that this attack finds so
+    p_by_attack: FloatArray  # (attack, setting, pair) of exposures, adjusted
     # (attack, setting, pair) finds the same group more exposed, beyond chance.
     agree: BoolArray
     # Another attack finds the other group more exposed, beyond chance.
@@ -137,6 +138,7 @@ def decide(
         cross=main.cross._replace(p_value=differences.ratio_p),
         decided_by=differences.exposure.attack,
         more_exposed=more_exposed,
+        p_by_attack=differences.p_by_attack,
         agree=differences.agree,
         contradicted=differences.contradicted,
         double_p=double_p,
@@ -176,6 +178,7 @@ class _Differences(NamedTuple):
     """Exposures and ratios of all pairs, adjusted together; arrays (setting, pair)."""
 
     exposure: _SmallestP
+    p_by_attack: FloatArray  # (attack, setting, pair)
     ratio_p: FloatArray
     # Of the deciding attack's difference; positive: the second group is more exposed.
     sign: FloatArray
@@ -207,6 +210,7 @@ def _differences(attacks: Sequence[AttackTests]) -> _Differences:
     is_opposite = (is_beyond & (value * sign < 0)).any(axis=0)
     return _Differences(
         exposure=smallest,
+        p_by_attack=adjusted_exposure_p,
         ratio_p=adjusted[exposure_p.size :].reshape(ratio_p.shape),
         sign=sign,
         agree=is_beyond & (value * sign > 0),

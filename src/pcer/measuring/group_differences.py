@@ -96,6 +96,21 @@ def stacked_tests(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> Pair
     return PairTests(*[_stacked(kind) for kind in by_kind])
 
 
+def rate_differences(
+    received: Sequence[Received], pairs: tuple[Pair, ...], *, among: BoolArray
+) -> PairDifference:
+    """Unadjusted comparisons (setting, pair) of one rate that counts give.
+
+    NaN where a group is not ``among`` (setting, group) those that are compared.
+    """
+    groups = np.array(pairs, dtype=np.int64).T  # (side, pair)
+    settings = []
+    for rates, compared in zip(received, among, strict=True):
+        difference = _of_rates(rates, difference_of(groups))
+        settings.append(_only(compared[groups].all(axis=0), difference))
+    return _stacked(settings)
+
+
 def _stacked(settings: Sequence[PairDifference]) -> PairDifference:
     parts = zip(*settings, strict=True)
     return PairDifference(*[np.stack(part) for part in parts])

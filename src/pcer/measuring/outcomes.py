@@ -135,6 +135,14 @@ def benefit_of(panel: Panel, plan: Plan) -> Benefit:
     return benefit._replace(rate=panel.positive_rate, n_test=panel.n_test, n=n)
 
 
+def share_of(panel: Panel, kind: BenefitKind) -> Benefit:
+    """Any rate, from counts; NaN where there are none."""
+    if panel.test is None or panel.train is None:
+        unknown = np.full_like(panel.positive_rate, np.nan)
+        return Benefit(unknown, unknown, unknown, unknown, kind)
+    return _benefit_of_counts(kind, panel.train, panel.test)
+
+
 def _benefit_of_counts(kind: BenefitKind, train: Counts, test: Counts) -> Benefit:
     n_test = kind.among_in(test)
     n_train = kind.among_in(train)

@@ -20,6 +20,7 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from pcer.files import Record, canonical_json
@@ -69,7 +70,12 @@ GRID_VERDICTS = (Verdict.FLOOR_ROBUST, Verdict.FLOOR_SENSITIVE)
 # What a setting can get, strongest first.
 SETTING_VERDICTS = tuple(verdict for verdict in Verdict if verdict not in GRID_VERDICTS)
 # What a guard can fail on: statements that hold in some pair, and one of Algorithm 1.
-GUARDED = (*map(str, SETTING_VERDICTS), "outcomes_differ", str(Verdict.FLOOR_SENSITIVE))
+GUARDED = (
+    *map(str, SETTING_VERDICTS),
+    "outcomes_differ",
+    "wrongly_differs",
+    str(Verdict.FLOOR_SENSITIVE),
+)
 # Names of earlier versions, and what they are called now.
 RENAMED = {
     "disparity_shown": Verdict.RATIO_DIFFERS,
@@ -218,6 +224,7 @@ else:
 LEAST_FLOOR: Final = 1e-9  # a smaller one makes ratios that no number can hold
 Floor = Annotated[float, Field(ge=LEAST_FLOOR, le=1)]
 Success = Annotated[float, Field(ge=0, le=100)]  # right answers of an attacker in 100
+Points = Annotated[float, Field(gt=0, le=100)]  # of 100, by which groups differ
 # A smaller limit is an advantage, as earlier versions had them.
 LEAST_POINTS: Final = 0.1
 
@@ -239,6 +246,11 @@ UNITS: Final = {
     "largest_outcome_gap": Unit(0, LEAST_POINTS, "points of 100"),
     "least_accuracy": Unit(0, 1.0, "right answers of 100"),
 }
+# The name of earlier versions, for which users look.
+NO_MARGIN: Final = (
+    "margin is called equal_within now, in points of an attacker's success of 100: a "
+    "margin of 0.02 is equal_within = 2 of an advantage, and 1 of a gap"
+)
 Draws = Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -315,8 +327,11 @@ class Plan(Record):
         attack: what measures exposure: one that the release carries, or ``sharpest``.
         reference_group: the group that others are compared with. Default: of two groups
             the first, of more the largest.
-        margin: difference of exposures up to which two groups count as equal; None:
-            none does.
+        exposure_margin: points of an attacker's success of 100 from which on a
+            difference of exposures is clear; up to it, it is slight.
+        outcome_margin: points of 100, likewise, of outcomes and of wrong judgements.
+        equal_within: points of an attacker's success of 100 up to which two groups
+            count as equally exposed; None: no groups do.
         policy: what is tolerated; None: nothing is asked.
 
     >>> Plan(floor=0.01).floors
@@ -334,8 +349,17 @@ class Plan(Record):
     benefit: Benefit = POSITIVE_RATE
     attack: Attack = SHARPEST
     reference_group: Name | None = None
-    margin: Annotated[float, Field(gt=0, le=1)] | None = None
+    exposure_margin: Points = 2.0
+    outcome_margin: Points = 5.0
+    equal_within: Points | None = None
     policy: Policy | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_margin(cls, given: object) -> object:
+        if isinstance(given, dict) and "margin" in given:
+            raise ValueError(NO_MARGIN)
+        return given
 
     @field_validator("floors")
     @classmethod

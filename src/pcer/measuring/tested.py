@@ -28,8 +28,11 @@ from pcer.measuring.evidence import Evidence, Statement, decide
 from pcer.measuring.exposure import Measured, Pair, measure_attacks
 from pcer.measuring.group_differences import AttackTests, PairDifference, attack_tests
 from pcer.measuring.plan import POSITIVE_RATE, Plan
+from pcer.measuring.sizes import tail_of
+from pcer.measuring.variances import bonferroni_z
+from pcer.measuring.wrongly import Wrongly, wrongly_tests
 from pcer.metrics import BoolArray, FloatArray
-from pcer.release.attack_kinds import AttackKind
+from pcer.release.attack_kinds import AttackKind, attack_kind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, carried_attacks, panels
 from pcer.release.records import Placebo
@@ -38,7 +41,6 @@ from pcer.statistics import (
     POWER_QUANTILE,
     SIGNIFICANCE,
     detectable,
-    interval_quantile,
 )
 from pcer.wording import p_words
 
@@ -85,6 +87,7 @@ class Tested:
     attacks: tuple[str, ...]
     measured: Mapping[str, Sequence[Measured]]
     tests: Mapping[str, AttackTests]
+    wrongly: Wrongly  # errors of predictions, whatever the attack
 
     @property
     def attack(self) -> str:
@@ -113,7 +116,7 @@ class Tested:
             [self.tests[attack] for attack in attacks],
             self.pairs,
             outcome=self.plan.outcome_of(self.release.subject.outcome),
-            margin=self.plan.margin,
+            margin=_equal_margin(self.plan, attacks[0]),
         )
         if self.contradiction is None:
             return evidence
@@ -140,6 +143,12 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         by_setting, plan, variance_inflation=arrays.variance_inflation
     )
     splits_are_random = is_random(release)
+    wrongly = wrongly_tests(
+        by_setting,
+        pairs,
+        release.subject.outcome,
+        variance_inflation=arrays.variance_inflation,
+    )
     return Tested(
         release=release,
         digest=digest,
@@ -154,7 +163,16 @@ def run_tests(release: Release, plan: Plan) -> Tested:
             attack: attack_tests(settings, pairs, random=splits_are_random)
             for attack, settings in measured.items()
         },
+        wrongly=wrongly,
     )
+
+
+def _equal_margin(plan: Plan, attack: str) -> float | None:
+    """The exposure by an attack up to which the plan counts groups as equal."""
+    if plan.equal_within is None:
+        return None
+    scale = attack_kind(attack).scale
+    return plan.equal_within / (scale.per_success or scale.per_unit)
 
 
 def _placebos(
@@ -202,17 +220,57 @@ def _placebo_check(row: Placebo, plan: Plan) -> PlaceboCheck:
 class Amounts(NamedTuple):
     """Exposures (setting, group) or differences (setting, pair); NaN: not known.
 
-    The interval and both upper limits are at the plan's level, and known where value
-    and error are.
+    The interval holds together with those of all such amounts of the audit
+    (``tail_of``); it is known where value and error are, the error not being 0.
     """
 
     value: FloatArray
     error: FloatArray
     low: FloatArray
     high: FloatArray
-    limit: FloatArray  # of this amount alone
-    limit_together: FloatArray  # of all such amounts of the audit at once
+    limit: FloatArray  # at the plan's level, of this amount alone
     detectable: FloatArray  # the smallest that 80% of such releases detect, or show
+
+    @property
+    def farther_end(self) -> FloatArray:
+        """The end of the interval that is farther from 0: what the data allow."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+
+class FamilyP(NamedTuple):
+    """Smallest p-values of a release, adjusted over releases of the same records."""
+
+    exposure: float  # and of ratios
+    outcomes: float
+    wrongly: float
+
+
+class PrintedTails(NamedTuple):
+    """The chance with which either end of one interval may fail, by its family."""
+
+    exposure: float  # of one group: settings x groups
+    exposure_difference: float  # settings x pairs x attacks that decide
+    outcomes: float  # settings x pairs, and so the next
+    wrongly: float
+
+
+def printed_tails(
+    tested: Tested, confidence_level: float | None = None
+) -> PrintedTails:
+    """Tails of all printed intervals; by default at the plan's confidence level."""
+    level = (
+        tested.plan.confidence_level if confidence_level is None else confidence_level
+    )
+    n_groups = len(tested.panels) * len(tested.panels[0].group_names)
+    main = tested.tests[tested.attack].pairs
+    of_attacks = [tested.tests[attack].pairs.exposure for attack in tested.attacks]
+    n_differences = sum(n_compared(difference) for difference in of_attacks)
+    return PrintedTails(
+        exposure=tail_of(level, n_groups),
+        exposure_difference=tail_of(level, n_differences, share=EXPOSURE_SHARE),
+        outcomes=tail_of(level, n_compared(main.benefit)),
+        wrongly=tail_of(level, n_compared(tested.wrongly.difference)),
+    )
 
 
 class Judged(NamedTuple):
@@ -223,8 +281,12 @@ class Judged(NamedTuple):
     exposures: Amounts  # by the attack whose numbers people see, as all below
     # (setting, group) the mean of max(0, noise) of one split: its "gap" by chance
     noise_level: FloatArray
-    exposure_differences: Amounts  # first minus second group
+    # First minus second group, by each attack that decides.
+    exposure_differences: Mapping[str, Amounts]
     outcome_differences: Amounts
+    wrongly_differences: Amounts
+    wrongly_differ: BoolArray  # (setting, pair)
+    wrongly_reason: str | None  # why no difference of errors counts
     below_floor: BoolArray  # (setting, pair) both exposures are
     # Possible and absent, each with the release's reason.
     stronger_attacks: Sequence[tuple[AttackKind, str | None]]
@@ -232,15 +294,18 @@ class Judged(NamedTuple):
 
 def judge(
     tested: Tested,
-    family_p: tuple[float, float] | None,
-    family_p_by_attack: Mapping[str, tuple[float, float] | None],
+    family_p: FamilyP | None,
+    family_p_by_attack: Mapping[str, FamilyP | None],
 ) -> Judged:
     """Downgrade alarms, and compute what is printed beside them.
 
-    ``family_p`` is of the release's strongest comparison of exposures or ratios, and of
-    outcomes, among all releases of the same records; None for one release.
+    ``family_p`` is of the release's strongest comparisons among all releases of the
+    same records; None for one release.
     """
     evidence = tested.evidence[tested.attacks]
+    errors_p = tested.wrongly.difference.p_value
+    of_errors = None if family_p is None else _family_refutation(family_p.wrongly)
+    may_count = tested.contradiction is None and of_errors is None
     return Judged(
         evidence=_downgraded(tested, tested.attacks, family_p),
         by_attack={
@@ -249,20 +314,15 @@ def judge(
         },
         exposures=_exposures(tested, evidence),
         noise_level=_noise_level(tested),
-        exposure_differences=_differences(
-            tested,
-            evidence.exposure,
-            largest=max(1.0, _main_settings(tested)[0].attack_kind.scale.largest),
-            n_attacks=len(tested.attacks),
-            level_of_tests=SIGNIFICANCE * EXPOSURE_SHARE,
-        ),
+        exposure_differences=_exposure_differences(tested),
         outcome_differences=_differences(
-            tested,
-            evidence.benefit,
-            largest=1.0,
-            n_attacks=1,
-            level_of_tests=SIGNIFICANCE,
+            evidence.benefit, _Tails.of(tested, "outcomes"), largest=1.0
         ),
+        wrongly_differences=_differences(
+            tested.wrongly.difference, _Tails.of(tested, "wrongly"), largest=1.0
+        ),
+        wrongly_differ=(errors_p <= SIGNIFICANCE) & may_count,
+        wrongly_reason=of_errors,
         below_floor=_below_floor(tested, tested.attack),
         stronger_attacks=choose_attacks.stronger_attacks(
             tested.panels, tested.plan, tested.attacks, tested.release.not_computed
@@ -284,11 +344,11 @@ def _below_floor(tested: Tested, attack: str) -> BoolArray:
 
 
 def _downgraded(
-    tested: Tested, attacks: tuple[str, ...], family_p: tuple[float, float] | None
+    tested: Tested, attacks: tuple[str, ...], family_p: FamilyP | None
 ) -> Evidence:
     """The evidence of some attacks, of which people see the first one's numbers."""
     evidence = tested.evidence[attacks]
-    together = [_family_refutation(p) for p in family_p or (0.0, 0.0)]
+    together = [_family_refutation(p) for p in family_p or FamilyP(0.0, 0.0, 0.0)]
     stands: dict[Statement, BoolArray] = {
         "exposure": evidence.exposures_differ.copy(),
         "outcomes": evidence.benefits_differ.copy(),
@@ -393,20 +453,20 @@ def _exposures(tested: Tested, evidence: Evidence) -> Amounts:
     """Every group's exposure in every setting."""
     settings = _main_settings(tested)
     level = tested.plan.confidence_level
-    n_limits = max(1, evidence.detection_p_alone.size)  # all groups of all settings
+    tail = printed_tails(tested).exposure
     values = [_value(measured) for measured in settings]
     errors = np.stack([_interval_error(measured) for measured in settings])
     null_variances = [_null_variance(measured) for measured in settings]
     alone = [measured.upper_limit(level=level, n_limits=1) for measured in settings]
-    together = [
-        measured.upper_limit(level=level, n_limits=n_limits) for measured in settings
-    ]
+    highs = [measured.upper_limit(level=1 - tail, n_limits=1) for measured in settings]
+    value = np.stack(values)
+    low = value - bonferroni_z(confidence_level=1 - tail) * errors
     return _amounts(
-        np.stack(values),
+        value,
         errors,
-        interval_quantile(level) * errors,
+        (low, np.stack(highs)),
         largest=settings[0].attack_kind.scale.largest,
-        limits=(np.stack(alone), np.stack(together)),
+        limit=np.stack(alone),
         smallest=detectable(
             np.sqrt(np.stack(null_variances)),
             n_tests=len(tested.attacks) * evidence.n_detection_tests,
@@ -454,31 +514,54 @@ def _noise_level(tested: Tested) -> FloatArray:
     return np.stack(levels)
 
 
+def _exposure_differences(tested: Tested) -> dict[str, Amounts]:
+    """Differences by each attack that decides, tested together."""
+    tails = _Tails.of(tested, "exposure_difference")
+    amounts = {}
+    for attack in tested.attacks:
+        largest = max(1.0, attack_kind(attack).scale.largest)
+        difference = tested.tests[attack].pairs.exposure
+        amounts[attack] = _differences(difference, tails, largest=largest)
+    return amounts
+
+
+def n_compared(difference: PairDifference) -> int:
+    """Settings and pairs that have a difference with its error."""
+    return int(np.isfinite(difference.value + difference.error).sum())
+
+
+class _Tails(NamedTuple):
+    """Chances with which one end of differences of one family may fail."""
+
+    printed: float
+    tested: float
+    alone: float
+
+    @classmethod
+    def of(cls, tested: Tested, family: str) -> _Tails:
+        """Those of a field of ``PrintedTails``."""
+        return cls(
+            printed=getattr(printed_tails(tested), family),
+            tested=getattr(printed_tails(tested, 1 - SIGNIFICANCE), family),
+            alone=1 - tested.plan.confidence_level,
+        )
+
+
 def _differences(
-    tested: Tested,
-    difference: PairDifference,
-    *,
-    largest: float,
-    n_attacks: int,
-    level_of_tests: float,
+    difference: PairDifference, tails: _Tails, *, largest: float
 ) -> Amounts:
-    """First minus second, with what could have been shown by two-sided tests."""
+    """First minus second, with what two-sided tests could have shown."""
     value = -difference.value + 0.0  # + 0.0: no negative zero
     error = difference.error
-    tail = 1 - tested.plan.confidence_level
-    n_compared = max(1, int(np.isfinite(error).sum()))
-    limits = []
-    for n_limits in (1, n_compared):
-        upper = np.abs(value) + difference.half_width(tail / n_limits)
-        limits.append(np.minimum(upper, largest))
-    n_tests = 2 * n_compared * n_attacks
-    threshold = difference.half_width(level_of_tests / n_tests)
+    half_width = difference.half_width(tails.printed)
+    alone = difference.half_width(tails.alone)
+    threshold = difference.half_width(tails.tested)
     return _amounts(
         value,
         error,
-        difference.half_width(tail / 2),
+        (value - half_width, value + half_width),
         largest=largest,
-        limits=limits,
+        limit=np.minimum(np.abs(value) + alone, largest),
         smallest=threshold + POWER_QUANTILE * error,
     )
 
@@ -486,21 +569,20 @@ def _differences(
 def _amounts(
     value: FloatArray,
     error: FloatArray,
-    half_width: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
     *,
     largest: float,
-    limits: Sequence[FloatArray],
+    limit: FloatArray,
     smallest: FloatArray,
 ) -> Amounts:
     """With the interval, neither end of which is beyond ``largest``."""
-    is_known = np.isfinite(value + error)
-    alone, together = limits
+    is_known = np.isfinite(value + error) & (error > 0)
+    low, high = ends
     return Amounts(
         value=value,
         error=error,
-        low=np.where(is_known, np.maximum(-largest, value - half_width), np.nan),
-        high=np.where(is_known, np.minimum(largest, value + half_width), np.nan),
-        limit=np.where(is_known, alone, np.nan),
-        limit_together=np.where(is_known, together, np.nan),
+        low=np.where(is_known, np.maximum(-largest, low), np.nan),
+        high=np.where(is_known, np.minimum(largest, high), np.nan),
+        limit=np.where(is_known, limit, np.nan),
         detectable=smallest,
     )

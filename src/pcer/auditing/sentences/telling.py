@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from pcer.auditing.answers import ExposureAnswer, OutcomesAnswer
 from pcer.auditing.record import (
     AttackStory,
     Audit,
-    ExposureAnswer,
-    OutcomesAnswer,
     PairResult,
     SettingResult,
 )
@@ -187,7 +186,8 @@ class Telling:
             "apart": NOTHING
             if most is None
             else f"{self.scale.difference(most)} {unit}",
-            "margin": points(plan.margin or 0.0),  # up to which groups count as equal
+            # Up to which groups count as equal.
+            "margin": points((plan.equal_within or 0.0) / 100),
         }
 
     def _amount(self, value: float) -> str:

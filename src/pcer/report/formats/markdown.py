@@ -17,7 +17,8 @@ from typing import Any, Final, cast
 
 from pcer import wording
 from pcer.auditing import sentences
-from pcer.auditing.record import Audit, Difference, SettingResult
+from pcer.auditing.answers import Difference
+from pcer.auditing.record import Audit, SettingResult
 from pcer.auditing.sentences import Sentences, telling
 from pcer.auditing.sentences.telling import Axis
 from pcer.files import as_shown

@@ -16,10 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pcer.auditing.answers import ExposureAnswer, OutcomesAnswer
 from pcer.auditing.record import (
     Audit,
-    ExposureAnswer,
-    OutcomesAnswer,
     SettingResult,
     rounded,
 )

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pcer import wording
+from pcer.auditing.answers import Difference
 from pcer.auditing.record import (
     Audit,
-    Difference,
     GroupResult,
     PairResult,
     SettingResult,

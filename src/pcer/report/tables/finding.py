@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcer import wording
+from pcer.auditing.answers import Estimate
 from pcer.auditing.record import (
     AttackStory,
     Audit,
-    Estimate,
     GroupResult,
     SettingResult,
 )
