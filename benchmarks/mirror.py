@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks import run_verb, with_numbers
 from pcer.measuring.training_variance import (
     SplitRates,
+    difference_of,
     training_part,
     two_part_p,
 )
