@@ -85,9 +85,6 @@ def test_deleting_what_single_models_say_too_hides_nothing():
     assert broken(edited, fail_on=FINDINGS) == {"fail_on"}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Without the stronger attacks nothing is found or missed."
-)
 def test_strictness_breaks_where_stronger_attacks_are_deleted():
     edited = red()
     del edited["pooled_exposure"]
@@ -95,9 +92,6 @@ def test_strictness_breaks_where_stronger_attacks_are_deleted():
     assert broken(edited, fail_on=FINDINGS) != set()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="A number of records that the counts contradict is believed."
-)
 def test_strictness_breaks_where_an_attack_has_fewer_records_than_the_counts():
     edited = red()
     for row in edited["pooled_exposure"]:
@@ -105,9 +99,6 @@ def test_strictness_breaks_where_an_attack_has_fewer_records_than_the_counts():
     assert broken(edited, fail_on=FINDINGS) != set()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="An error over ten models may exceed that of one of them."
-)
 def test_strictness_breaks_where_ten_models_have_a_larger_error_than_one():
     edited = red_by_single_models()
     for row in edited["pooled_exposure"]:
@@ -115,19 +106,12 @@ def test_strictness_breaks_where_ten_models_have_a_larger_error_than_one():
     assert broken(edited, fail_on=FINDINGS) != set()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="A required attack may be there for single models only."
-)
 def test_a_required_attack_needs_its_number_over_all_splits():
     edited = red_by_single_models()
     del edited["pooled_exposure"]
     assert "required_attacks" in broken(edited, required_attacks=["lira_advantage"])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="600 claimed units widen all errors, though the counts vary like records.",
-)
 def test_units_that_the_counts_speak_against_are_found():
     tree = world((0.0, 0.04))
     assert audit(tree).verdict == "exposure_differs"

@@ -59,6 +59,8 @@ def honest(rng: np.random.Generator, *, strata: str = "label") -> Tree:
         for epsilon in (EPSILON, None)
         for g, n in enumerate(sizes)
     ]
+    absent = ("rmia_advantage", "lira_advantage", "paired_confidence")
+    tree["not_computed"] = dict.fromkeys(absent, "no scores were kept")
     return tree
 
 
@@ -311,6 +313,7 @@ def red() -> Tree:
         tree[part] = [row for row in tree[part] if row["attack"] != "rmia_advantage"]
     for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
         del tables["exposure"]["rmia_advantage"]
+    tree["not_computed"] = {"rmia_advantage": "it was not asked for"}
     receipt = {"kind": "receipt", "mode": "held", "accountant": "rdp", "mean": 3.0}
     receipt |= {
         "standard_error": 0.01,

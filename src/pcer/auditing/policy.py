@@ -32,17 +32,18 @@ from pcer.measuring.exposure import Measured
 from pcer.measuring.plan import NO_MARGIN, Plan, Policy
 from pcer.measuring.tested import Tested, printed_tails
 from pcer.metrics import FloatArray
-from pcer.release.attack_kinds import attack_kind, attack_named
+from pcer.release.attack_kinds import SHADOWS, Basis, attack_kind, attack_named
 from pcer.release.records import Run, TestTable, TrainTable
 from pcer.wording import listed, some_of
 
 # Splits that strictness asks for where the policy names no number: what LiRA needs.
-STRICT_SPLITS: Final = 8
+STRICT_SPLITS: Final = SHADOWS
 STRICT_RULES: Final = (
     "split_kind",
     "split_ids",
     "sizes",
     "contradiction",
+    "stronger_attack",
     "min_splits",
 )
 MOST_NAMED: Final = 3  # settings and groups that break one rule, in a sentence
@@ -153,6 +154,11 @@ def broken_strictness(audit: Audit, tested: Tested) -> Iterator[tuple[str, str]]
         rule = "a release must agree with its own numbers"
         yield "contradiction", f"{rule}; {sentence}"
 
+    if audit.stronger_attack is not None:
+        phrase = attack_kind(audit.stronger_attack).phrase
+        rule = "what the splits allow must be released, or its lack be explained"
+        yield "stronger_attack", f"{rule}; {phrase} is absent"
+
 
 def _parts(runs: Sequence[Run]) -> Iterator[TrainTable | TestTable]:
     """The training and test part of every group in every run."""
@@ -191,6 +197,16 @@ def _missing_attacks(policy: Policy, tested: Tested) -> Iterator[tuple[str, str]
             yield "required_attacks", f"{phrase} is not released"
         elif any(measured.exposed is None for measured in by_setting):
             yield "required_attacks", f"{phrase} lacks some value or error"
+        elif any(_lacks_all_models(measured) for measured in by_setting):
+            yield "required_attacks", f"{phrase} lacks its number over all models"
+
+
+def _lacks_all_models(measured: Measured) -> bool:
+    """Whether an attack over several models is there for single ones only."""
+    panel = measured.panel
+    kind = measured.attack_kind
+    is_over_models = kind.basis is Basis.MODELS and panel.n_splits >= SHADOWS
+    return is_over_models and kind.name not in panel.pooled
 
 
 def _statements_met(policy: Policy, audit: Audit) -> Iterator[tuple[str, str]]:

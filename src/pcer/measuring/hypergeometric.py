@@ -154,6 +154,101 @@ def combine(chances: FloatArray, *, independent: bool) -> float:
     return min(1.0, 2 * min(bonferroni, fisher))
 
 
+# Clumps
+
+
+def little_spread_chances(
+    counts: SplitCounts, strata: StratifiedBy, variance_inflation: FloatArray
+) -> FloatArray:
+    """Chance (group,) that groups in training vary so little; at most about this.
+
+    A split that takes clumps of records apart as wholes draws each group's records in
+    clumps, which spread. Of group g let D be its training records less its share of all
+    that a split trains on, per stratum, summed over strata. With f the share trained
+    on, w = N_g/N and c_h records in a clump (``variance_inflation``), units having
+    records of one group,
+
+        Var D = f(1 - f) ((1 - w)^2 N_g c_g + w^2 sum over other h of N_h c_h),
+
+    and Q = sum over splits of (D^2 + c_g^2/4)/Var D is chi-square, if many clumps are
+    alike; c^2/4 is for counts that come in steps of c. One clump may be as large as all
+    spread beyond that of records, and be trained on in most splits: the larger of both
+    chances counts.
+    """
+    several = _clump_spread(counts, strata, variance_inflation)
+    alone = _clump_spread(counts, strata, np.ones_like(variance_inflation))
+    n_splits = len(counts.train)
+    n_free = n_splits - n_fold_sets(counts)
+    squares = several.moved**2 + variance_inflation**2 / 4
+    statistic = (squares / several.variance).sum(axis=0) * (n_free / n_splits)
+    share = several.share.mean()
+    excess = np.maximum(1 - (alone.variance / several.variance).mean(axis=0), 0.0)
+    return np.asarray(
+        np.maximum(
+            _chi_square_cdf(statistic, n_free),
+            _one_large_clump_cdf(statistic, excess, share, n_free),
+        )
+    )
+
+
+class _ClumpSpread(NamedTuple):
+    """What clumps move, (split, group); and the share of each split trained on."""
+
+    moved: FloatArray
+    variance: FloatArray
+    share: FloatArray
+
+
+def _clump_spread(
+    counts: SplitCounts, strata: StratifiedBy, clump: FloatArray
+) -> _ClumpSpread:
+    """D and Var D of every split and group; labels are strata of splits by label."""
+    by_label = strata == "label"
+    train, total = (
+        part if by_label else part.sum(axis=2, keepdims=True)
+        for part in (counts.train, counts.total)
+    )
+    n = np.maximum(total.sum(axis=1, keepdims=True), 1)
+    share = train.sum(axis=1, keepdims=True) / n
+    weight = total / n
+    squares = total * clump[:, None]
+    others = squares.sum(axis=1, keepdims=True) - squares
+    spread = (1 - weight) ** 2 * squares + weight**2 * others
+    return _ClumpSpread(
+        moved=(train - share * total).sum(axis=2),
+        variance=np.maximum((share * (1 - share) * spread).sum(axis=2), SMALLEST_P),
+        share=counts.train.sum(axis=(1, 2)) / counts.total.sum(axis=(1, 2)),
+    )
+
+
+def _chi_square_cdf(statistic: FloatArray, n_free: int) -> FloatArray:
+    from scipy.special import gammainc
+
+    return np.asarray(gammainc(n_free / 2, statistic / 2))
+
+
+def _one_large_clump_cdf(
+    statistic: FloatArray, excess: FloatArray, share: float, n_free: int
+) -> FloatArray:
+    """P(Q <= statistic) where one clump is a share ``excess`` (group,) of the variance.
+
+    In k of the splits it is trained on, binomially; that moves D by (1 - f) times its
+    size, else by f, and the others make a noncentral chi-square of it.
+    """
+    from scipy.special import bdtr, chndtr
+
+    rest = np.maximum(1 - excess, SMALLEST_P)
+    chance = np.zeros_like(statistic)
+    below = 0.0
+    for k in range(n_free + 1):
+        up_to = float(bdtr(k, n_free, share))
+        moved = k * (1 - share) ** 2 + (n_free - k) * share**2
+        shift = excess * moved / (share * (1 - share)) / rest
+        chance += (up_to - below) * chndtr(statistic / rest, n_free, shift)
+        below = up_to
+    return chance
+
+
 # Balance
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from pcer.files import Record
-from pcer.measuring.checks import chance, logic
+from pcer.measuring.checks import attack_rows, chance, logic
 from pcer.measuring.checks.arrays import (
     LEVEL,
     SHARE_OF_REPEATS,
@@ -163,12 +163,14 @@ CHECKS: Final = (
     Check("epsilon", logic.broken_promises, caps_verdict=False),
     Check("placebo_exact", logic.far_placebos, caps_verdict=False),
     Check("totals", logic.changed_totals),
+    Check("attack_rows", attack_rows.unlikely_rows, caps_verdict=False),
     Check("unit_of_split", logic.unit_without_number),
     Check("split_names", chance.repeated_splits, shares=Shares(0.0, SHARE_OF_REPEATS)),
     Check("same_tables", chance.repeated_tables, shares=Shares(0.0, 0.01)),
     Check("stratified_by", chance.balance, shares=Shares(0.02, 0.05)),
-    Check("label_mix", chance.label_mix, shares=Shares(0.94, 0.41)),
+    Check("label_mix", chance.label_mix, shares=Shares(0.94, 0.36)),
     Check("group_mix", chance.group_mix, shares=Shares(0.02, 0.05)),
+    Check("unit_of_split", chance.little_spread, shares=Shares(0.0, 0.10)),
     Check("dispersion", chance.overdispersion, shares=Shares(0.0, 0.08)),
     Check("below_zero", chance.below_zero, shares=Shares(0.01, 0.01)),
     Check(

@@ -239,6 +239,33 @@ def _percent(part: FloatArray, group: int) -> float:
     return float(shares[group, -1])
 
 
+def little_spread(splits: Splits, level: float) -> Iterator[Finding]:
+    """Clumps that are declared spread the groups over splits; records spread less.
+
+    Splits that are balanced on groups show nothing of it. Of two groups each moves as
+    the other does.
+    """
+    unit = splits.arrays.release.training.unit_of_split
+    clumps = splits.variance_inflation
+    is_balanced = splits.stratified_by in ("group", "both")
+    if unit in (None, RECORD) or is_balanced or len(splits.names) < 2:
+        return
+    chances = hypergeometric.little_spread_chances(
+        splits.cuts, splits.stratified_by, clumps
+    )
+    n_tested = 1 if len(chances) == 2 else len(chances)
+    p_values = holm(np.maximum(chances[:n_tested], SMALLEST_P))
+    for group in np.flatnonzero(p_values <= level)[:1]:
+        yield finding(
+            "little_spread",
+            float(p_values[group]),
+            unit=unit,
+            group=splits.arrays.groups[group],
+            clump=clumps[group],
+            n=len(splits.names),
+        )
+
+
 # Accuracies
 
 
