@@ -214,6 +214,9 @@ SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
     "docs/choosing.md": lambda names, told: (
         told == "".join(blocks("docs/choosing.md", "text"))
     ),
+    "docs/format.md": lambda names, told: (
+        told == "".join(blocks("docs/format.md", "text"))
+    ),
     "docs/norms.md": lambda names, told: (
         told == "".join(blocks("docs/norms.md", "text"))
     ),

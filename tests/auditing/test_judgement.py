@@ -477,7 +477,7 @@ def test_exposures_without_counts_are_told_and_nothing_else(unequal):
     assert set(audit.statements()) == {"exposure_differs"}
     assert audit.published[0].algorithm1.verdict is None
     assert "gives no counts" in said(audit)
-    assert "takes counts from several seeds" in paper_words(audit)
+    assert "takes counts, or rates with group sizes" in paper_words(audit)
 
     # For outcomes test counts suffice.
     (served,) = pcer.audit(parse_release(tested, file="x"), QUICK).told.pairs

@@ -208,7 +208,8 @@ def _outcomes(compared: ComparedPair) -> answers.OutcomesAnswer:
     if tested.contradiction is not None:
         answer = "cannot_tell"
     elif np.isnan(evidence.benefit.p_value[place]):
-        answer = "not_given"
+        rates = compared.here.measured.benefit[:, compared.group_places[1]]
+        answer = "cannot_tell" if np.isfinite(rates).all() else "not_given"
     elif differs:
         answer = "differ"
 

@@ -14,7 +14,12 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from pcer.auditing.record import AttackStory, Audit, PairResult, SettingResult
-from pcer.auditing.sentences.telling import Telling, answer_of, attacks_run
+from pcer.auditing.sentences.telling import (
+    Telling,
+    answer_of,
+    attacks_run,
+    lacks_sizes,
+)
 from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import SIGNIFICANCE
@@ -51,7 +56,9 @@ def how_sure(audit: Audit, setting: SettingResult) -> list[str]:
     is_random = audit.subject.split_kind == "random"
     form = "splits" if is_random else "splits_not_random"
     ending = plural_ending(setting.n_splits)
-    sentences.append(say("how_sure", form, n=setting.n_splits, s=ending))
+    splits = say("how_sure", form, n=setting.n_splits, s=ending)
+    whom = say("how_sure", "no_sizes" if lacks_sizes(setting) else "people")
+    sentences.append(f"{splits} {whom}")
 
     for pair in setting.pairs:
         for answer in pair.answers:

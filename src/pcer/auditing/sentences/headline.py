@@ -16,6 +16,7 @@ from pcer.auditing.sentences.telling import (
     Telling,
     answer_of,
     is_weak,
+    lacks_sizes,
     named_groups,
     other_attacks,
 )
@@ -60,6 +61,8 @@ def exposure_sentences(audit: Audit, setting: SettingResult) -> list[str]:
         sentences.append(plain.say("exposure", "differs_bare"))
         return [capital(sentence) for sentence in sentences]
 
+    if answer == "cannot_tell" and _only_lacks_sizes(audit, setting):
+        return [telling.say("exposure", "no_sizes")]
     others = other_attacks(audit, setting)
     is_too_weak = is_weak(audit, setting)
     if others:
@@ -80,6 +83,8 @@ def outcome_sentences(audit: Audit, setting: SettingResult) -> list[str]:
     """The outcome half of the headline, the longest form first."""
     answer = answer_of(setting, "outcomes")
     telling = Telling(audit, setting, "outcomes")
+    if answer == "cannot_tell" and _only_lacks_sizes(audit, setting):
+        return [telling.say("outcomes", "no_sizes")]
     if answer != "differ":
         return [telling.say("outcomes", answer)]
 
@@ -95,6 +100,12 @@ def outcome_sentences(audit: Audit, setting: SettingResult) -> list[str]:
             sentence = form.fill(benefit.differ)
         sentences.append(capital(sentence))
     return [*sentences, telling.say("outcomes", "differ_bare")]
+
+
+def _only_lacks_sizes(audit: Audit, setting: SettingResult) -> bool:
+    """Whether sizes are all that is missing: nothing in the file contradicts itself."""
+    contradictions = [finding for finding in audit.declarations if finding.caps_verdict]
+    return lacks_sizes(setting) and not contradictions
 
 
 def badge(audit: Audit, setting: SettingResult) -> str:

@@ -260,6 +260,16 @@ def is_weak(audit: Audit, setting: SettingResult) -> bool:
     return per_success * bound > WEAK
 
 
+def lacks_sizes(setting: SettingResult) -> bool:
+    """Whether rates come without the numbers of people, so that nothing has an error.
+
+    Such is what the paper's auditor gets: three rates a group and budget.
+    """
+    sizes = [(group.n_train, group.n_test) for group in setting.groups.values()]
+    has_rates = all(group.benefit.mean is not None for group in setting.groups.values())
+    return has_rates and (None, None) in sizes
+
+
 def largest_bound(setting: SettingResult) -> float | None:
     """The largest exposure that the data allow in groups of eligible size."""
     groups = setting.groups.values()
