@@ -127,6 +127,11 @@ def test_a_benchmark_gives_what_python_gives_by_default(tmp_path):
             groups=race.group_names,
             people="defendants",
             positive_means="are predicted to be charged again",
+            model=(
+                "A DecisionTreeClassifier trained on the COMPAS data (not the COMPAS "
+                "score)"
+            ),
+            membership_means=compas.membership_means,
             notes=compas.notes,
         ),
         disclosure=pcer.Disclosure(public_data=True),
@@ -282,6 +287,8 @@ def test_the_demo_ends_with_the_finding_a_table_and_the_page(tmp_path):
     audit = json.loads((out / "compas.audit.json").read_text(encoding="utf-8"))
     assert (len(lines) <= 70, max(map(len, lines[:-2])) <= 80) == (True, True)
     assert " ".join(lines[1:]).startswith(audit["headline"])
+    what = "A network trained by the demo on the COMPAS data (not the COMPAS score)"
+    assert audit["subject"]["model"] == what
     assert sum(line.startswith("Outcomes and exposure") for line in lines) == 1
     assert lines[-1] == f"Report: {out / 'report.html'}"
     assert (out / "report.html").exists()

@@ -278,6 +278,8 @@ def test_bundled_files_hold_no_identity_and_every_task_says_what_it_is():
         assert task.outcome in ("benefit", "harm")
         assert task.people.endswith("s")
         assert task.positive_means.startswith("are predicted to ")
+        assert task.trained.startswith("on ")
+        assert task.membership_means.startswith(("you ", "your "))
         protected = {rule.column for rule in task.attributes.values()}
         assert protected.isdisjoint(rule.column for rule in task.features)
 

@@ -71,6 +71,8 @@ ABOUT = {
     "group_names": None,
     "people": None,
     "positive_means": None,
+    "model": None,
+    "membership_means": None,
     "notes": (),
 }
 DISCLOSURE = {

@@ -276,6 +276,8 @@ class AuditSubject(Record):
     outcome: Outcome
     people: str | None
     positive_means: str | None
+    model: str | None  # what was trained
+    membership_means: str | None  # of a member: "you were arrested in 2013"
     mechanism: str
     split_kind: SplitKind | None
     n_records: int | None

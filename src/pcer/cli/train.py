@@ -14,6 +14,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -42,7 +43,7 @@ from pcer.release.attack_kinds import ATTACK_KINDS
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import LIMITS, Release, read_releases
-from pcer.release.records import Outcome
+from pcer.release.records import LONGEST_PHRASE, Outcome
 from pcer.release.small_groups import Attribute, require_no_others
 from pcer.report.views import view_of
 from pcer.store.secret import (
@@ -238,6 +239,8 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     options_module.require_packages(options_module.TRAINING)
     asked = _asked(options)
     dataset = load_data(options["source"], options)
+    if verb == "demo":
+        dataset = replace(dataset, trained=f"by the demo {dataset.trained}")
     sweep = _sweep(options, asked, dataset)
     out = options["out"]
     n_models = sweep.n_models
@@ -459,6 +462,13 @@ def _estimator(options: Mapping[str, Any]) -> Any:
             raise InputError(f"{what} does not accept its settings: {error}.") from None
 
 
+def _model_in_words(estimator: Any, dataset: GroupedDataset) -> str:
+    """What was trained, where it is not too long for a sentence."""
+    kind = type(estimator).__name__
+    in_full = f"A {kind} trained {dataset.trained}"
+    return in_full if dataset.trained and len(in_full) <= LONGEST_PHRASE else kind
+
+
 def _fitted_releases(
     options: Mapping[str, Any],
     dataset: GroupedDataset,
@@ -488,6 +498,8 @@ def _fitted_releases(
         ),
         people=dataset.people,
         positive_means=dataset.positive_means,
+        model=_model_in_words(estimator, dataset),
+        membership_means=dataset.membership_means,
         positive_label=1,
         notes=dataset.notes,
     )

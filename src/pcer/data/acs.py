@@ -122,6 +122,8 @@ ACS_INCOME = DatasetTask(
     outcome="benefit",
     people="workers",
     positive_means="are predicted to earn above $50,000",
+    trained="on the ACS data of 2018",
+    membership_means="you answered the American Community Survey of 2018",
     positive_label="income above $50,000",
     source=(
         "U.S. Census Bureau, ACS PUMS 2018 1-Year; task of Ding et al. 2021 "

@@ -91,6 +91,8 @@ BIOS = DatasetTask(
     outcome="benefit",
     people="professionals",
     positive_means="are predicted to be professors",
+    trained="on Bias in Bios",
+    membership_means="your biography stood on a public web page",
     positive_label="professor",
     source=(
         "De-Arteaga et al. 2019 (microsoft/biosbias), as published in "

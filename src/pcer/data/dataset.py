@@ -79,6 +79,9 @@ class GroupedDataset:
             of them.
         record_ids: strictly increasing; the split depends on these and the labels
             alone.
+        trained: on what, as it follows "A network trained": "on the COMPAS data".
+        membership_means: what being in it says of a person: "you were arrested in
+            2013".
         notes: what readers must know; they travel into every release.
         public: whether the records are public. Only then may a release hold plain
             digests and cells of a few people.
@@ -94,6 +97,8 @@ class GroupedDataset:
     record_ids: IntArray
     people: str | None = None
     positive_means: str | None = None
+    trained: str | None = None
+    membership_means: str | None = None
     notes: tuple[str, ...] = ()
     public: bool = False
 
@@ -103,7 +108,11 @@ class GroupedDataset:
         object.__setattr__(self, "record_ids", _frozen(self.record_ids, np.int64))
         for fault in _faults(self):
             raise InputError(f"dataset {self.name!r}: {fault}.")
-        require_phrases(people=self.people, positive_means=self.positive_means)
+        require_phrases(
+            people=self.people,
+            positive_means=self.positive_means,
+            membership_means=self.membership_means,
+        )
 
     @property
     def n_records(self) -> int:

@@ -149,6 +149,8 @@ class DatasetTask:
     people: str | None = None  # a plural noun for those behind the records
     positive_means: str | None = None  # of them: "are predicted to be charged again"
     positive_label: str  # what a positive label means
+    trained: str | None = None  # follows "A network trained": "on the COMPAS data"
+    membership_means: str | None = None  # of a member: "you were arrested in 2013"
     source: str  # who published the records, and where
     licence: str
     caution: str  # what users should know about the people
@@ -185,6 +187,8 @@ def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
         people=task.people,
         positive_means=task.positive_means,
         positive_label=task.positive_label,
+        trained=task.trained,
+        membership_means=task.membership_means,
         notes=task.notes,
         record_ids=record_ids,
         public=True,

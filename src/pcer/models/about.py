@@ -32,6 +32,9 @@ class About:
         people: whom the records are about, a plural noun: "defendants".
         positive_means: what a positive prediction says of them: "are predicted to pay
             back".
+        model: what was trained: "A forest for loans of 2024".
+        membership_means: what being in the training data says of a person: "you asked
+            for a loan in 2024".
         notes: sentences to travel with the release.
 
     Raises:
@@ -47,10 +50,17 @@ class About:
     group_names: Mapping[Any, str] | None = None
     people: str | None = None
     positive_means: str | None = None
+    model: str | None = None
+    membership_means: str | None = None
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        require_phrases(people=self.people, positive_means=self.positive_means)
+        require_phrases(
+            people=self.people,
+            positive_means=self.positive_means,
+            model=self.model,
+            membership_means=self.membership_means,
+        )
 
     @classmethod
     def of(cls, given: About | Mapping[str, Any] | None) -> About:
@@ -81,6 +91,8 @@ def facts_of(
         disclosure=disclosure,
         people=about.people,
         positive_means=about.positive_means,
+        model=about.model,
+        membership_means=about.membership_means,
         positive_label=positive_label,
         groups=about.groups,
         group_names=about.group_names or {},

@@ -50,6 +50,8 @@ STATED = (
     "outcome",
     "people",
     "positive_means",
+    "model",
+    "membership_means",
     "positive_label",
     "unit_of_privacy",
 )
@@ -92,6 +94,8 @@ class ReleaseFacts:
     disclosure: Disclosure = field(default_factory=Disclosure)
     people: str | None = None  # a plural noun such as "defendants"
     positive_means: str | None = None  # such as "are predicted to be charged again"
+    model: str | None = None  # what was trained: "A forest for loans of 2024"
+    membership_means: str | None = None  # of a member: "you were arrested in 2013"
     positive_label: str | int | float | bool | None = None
     groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
     group_names: Mapping[Any, str] = field(default_factory=dict)  # for readers
@@ -111,7 +115,12 @@ class ReleaseFacts:
     def __post_init__(self) -> None:
         if self.dp_delta is not None:
             require_open_unit(dp_delta=self.dp_delta)
-        require_phrases(people=self.people, positive_means=self.positive_means)
+        require_phrases(
+            people=self.people,
+            positive_means=self.positive_means,
+            model=self.model,
+            membership_means=self.membership_means,
+        )
         _require_choice("split_kind", self.split_kind, get_args(SplitKind))
         _require_choice("outcome", self.outcome, get_args(Outcome))
 

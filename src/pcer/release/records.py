@@ -263,6 +263,8 @@ class Subject(Record):
     outcome: Outcome
     people: Phrase | None = None  # a plural noun: "defendants"
     positive_means: Phrase | None = None  # such as "are predicted to be charged again"
+    model: Phrase | None = None  # what was trained: "A forest for loans of 2024"
+    membership_means: Phrase | None = None  # of a member: "you were arrested in 2013"
     positive_label: str | Seed | float | bool | None = None
     unit_of_privacy: Name | None = None
     n_records: Count | None = None

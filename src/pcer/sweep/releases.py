@@ -263,6 +263,8 @@ def _facts(sweep: Sweep, scores: Scores, notes: Sequence[str]) -> ReleaseFacts:
         outcome=dataset.outcome,
         people=dataset.people,
         positive_means=dataset.positive_means,
+        model=dataset.trained and f"A network trained {dataset.trained}",
+        membership_means=dataset.membership_means,
         split_kind="random",
         stratified_by="label",
         disclosure=_disclosure(sweep),
