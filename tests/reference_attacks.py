@@ -115,6 +115,24 @@ def paired(values, member) -> tuple[float, float, float, int]:
     return value, math.sqrt(of_records + luck), math.sqrt(of_records), n_records - n
 
 
+def reliability(values, member, group, chosen) -> float:
+    """The share of records' differences that is no luck of models, by loops."""
+    differences, noises = [], []
+    for r in range(values.shape[1]):
+        inside = [
+            float(x) for x, m in zip(values[:, r], member[:, r], strict=True) if m
+        ]
+        outside = [
+            float(x) for x, m in zip(values[:, r], member[:, r], strict=True) if not m
+        ]
+        if group[r] == chosen and min(len(inside), len(outside)) > 1:
+            differences.append(statistics.fmean(inside) - statistics.fmean(outside))
+            of_inside = statistics.variance(inside) / len(inside)
+            noises.append(of_inside + statistics.variance(outside) / len(outside))
+    share = 1 - statistics.fmean(noises) / statistics.variance(differences)
+    return min(1.0, max(0.0, share))
+
+
 def separation(values, member, group, first, second) -> float:
     """How far two groups do not share their luck, by loops over pairs of records."""
     n_models, n_records = values.shape

@@ -326,7 +326,12 @@ POOLED = (
     "rmia_advantage",
     "their_attack",
 )
-SOMETIMES = {"benefit_covariance": 0.0, "null_error": 0.01, "separation": 0.5}
+SOMETIMES = {
+    "benefit_covariance": 0.0,
+    "null_error": 0.01,
+    "separation": 0.5,
+    "reliability": 0.9,
+}
 
 Tree, Rng = dict[str, Any], np.random.Generator
 

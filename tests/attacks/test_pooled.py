@@ -12,9 +12,11 @@ from pcer.attacks import attack_models
 from pcer.attacks import pooled as pools
 from pcer.attacks.pooled import (
     RankedPool,
+    differences_of,
     luck_of,
     people_variance,
     record_rates,
+    reliability,
     separation,
 )
 from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
@@ -198,6 +200,46 @@ def test_separation_is_not_measured_of_few_models_nor_of_what_never_varies():
     assert np.isnan(separated(0.25 * member, member, group)).all()
 
 
+def repeated(values, member, group, n_groups=2) -> list[float]:
+    sides = pools.Sides(member)
+    differences = differences_of(values, luck_of(values, sides), sides)
+    found = reliability(differences, Groups(group, n_groups), n_models=len(values))
+    return found.tolist()
+
+
+@given(st.integers(0, 10_000))
+def test_reliability_against_a_loop(seed):
+    """Two groups, records of none, and one that is always in."""
+    rng = np.random.default_rng(seed)
+    group = rng.permutation([0] * 9 + [1] * 8 + [-1] * 3)
+    member = rng.permuted(np.tile(np.arange(7) < 4, (20, 1)), axis=1).T
+    member[:, 0] = True
+    values = rng.normal(size=(7, 20)) + rng.normal(0, 2, 20) * member
+    expected = [slow.reliability(values, member, group, k) for k in (0, 1)]
+    assert repeated(values, member, group) == pytest.approx(expected, abs=1e-9)
+
+
+def test_reliability_is_that_of_other_models_of_the_same_records():
+    """The correlation of differences between two halves of the models."""
+    rng = np.random.default_rng(4)
+    member = rng.permuted(np.tile(np.arange(40) < 20, (4_000, 1)), axis=1).T
+    memory = rng.normal(0, 0.4, 4_000)
+    values = rng.normal(size=member.shape) + memory * member
+    noise = 1 / 20 + 1 / 20
+    (found,) = repeated(values, member, np.zeros(4_000, int), 1)
+    assert found == pytest.approx(0.16 / (0.16 + noise), abs=0.02)
+
+
+def test_reliability_is_not_measured_of_few_models_nor_of_what_never_varies():
+    rng = np.random.default_rng(3)
+    group = np.arange(60) % 2
+    member = np.arange(20)[:, None] % 2 == np.arange(60) % 2
+    values = rng.normal(size=member.shape)
+    assert np.isnan(repeated(values[:4], member[:4], group)).all()
+    assert np.isfinite(repeated(values[:5], member[:5], group)).all()
+    assert np.isnan(repeated(0.25 * member, member, group)).all()
+
+
 N_RECORDS, N_MODELS = 60, 3
 
 
@@ -268,13 +310,18 @@ def test_a_group_that_nobody_was_held_out_of_has_no_rates():
     assert benefit.value[1] == 1.0
 
 
-def test_every_row_over_all_models_carries_the_separation_of_its_group():
+def test_every_row_over_all_models_says_what_its_groups_records_share():
     scores = sweep(np.random.default_rng(5), n_records=120)
     sign = 2 * scores.labels - 1
     confidence = confidence_of(scores.logits * sign)
     expected = slow.separation(confidence, scores.member, scores.group, 0, 1)
-    carried = [row.separation for row in attack_models([scores])[0].rows]
-    assert carried == pytest.approx([expected] * len(carried))
+    rows = attack_models([scores])[0].rows
+    assert [row.separation for row in rows] == pytest.approx([expected] * len(rows))
+    of_group = [
+        slow.reliability(confidence, scores.member, scores.group, k) for k in (0, 1)
+    ]
+    for row in rows:
+        assert row.reliability == pytest.approx(of_group["ab".index(row.group)])
 
 
 def test_what_one_model_with_references_folds_and_bare_answers_can_tell():

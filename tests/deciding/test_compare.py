@@ -333,6 +333,12 @@ def people_by_loops(tree, group: str) -> float:
     return max(row["null_error"] ** 2 - of_one / n, 0.0) / (1 - 1 / n)
 
 
+def mutual_by_hand(tree, group: str) -> float:
+    """What training records change about each other: 1 + 3 r^3, at least 2."""
+    (row,) = (row for row in tree["pooled_exposure"] if row["group"] == group)
+    return max(2.0, 1 + 3 * row["reliability"] ** 3)
+
+
 def lira_by_run(tree, group: str) -> list[float]:
     rows = [run["groups"][group]["exposure"] for run in tree["runs"]]
     return [row["lira_advantage"]["value"] for row in rows]
@@ -347,10 +353,17 @@ def variance_by_loops(trees, group: str) -> float:
     old, new = (sum(values) / 10 for values in runs)
     s, t = (max(x, (old + new) / 2, 0.0) / 0.5 for x in (old, new))
     people = [people_by_loops(tree, group) for tree in trees]
+    factors = [mutual_by_hand(tree, group) for tree in trees]
     apart = [tree["pooled_exposure"][0]["separation"] for tree in trees]
-    p, q = ((1 + x) * own for x, own in zip(apart, people, strict=True))
+    p, q = (
+        (1 + (factor - 1) * x) * own
+        for factor, x, own in zip(factors, apart, people, strict=True)
+    )
     others = 2 * min(1.0, math.sqrt(s * t / ((1 - s) * (1 - t)))) * math.sqrt(p * q)
-    return of_splits + max(p + q + others, 2 * sum(people))
+    alone = sum(
+        factor * own for factor, own in zip(factors, people, strict=True)
+    )  # as in the interval of one group
+    return of_splits + max(p + q + others, alone)
 
 
 def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_lira):
@@ -480,6 +493,7 @@ def exposed(per_split, of_records=np.nan) -> Exposed:
         covariance=np.full(2, np.nan),
         is_counted=True,
         of_records=np.full(2, of_records),
+        mutual=np.full(2, 2.0),
     )
 
 

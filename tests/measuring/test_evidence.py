@@ -42,13 +42,13 @@ def test_holms_weighted_steps_are_those_by_hand():
 
 
 def measured(
-    exposure, variance, benefit, covariance=np.nan, null_error=np.nan, separation=0.0
+    exposure, variance, benefit, covariance=np.nan, null_error=np.nan, **shares
 ):
     """A pooled cost of groups of 10,000 records, and ten splits' benefit."""
     alike = {
         "null_error": null_error,
         "benefit_covariance": covariance,
-        "separation": separation,
+        **shares,
     }
     pooled = PooledExposures(
         value=np.array(exposure),
@@ -89,6 +89,20 @@ def test_each_question_about_an_attack_over_all_models_has_its_own_error(
     assert one.exposed.interval_variance == pytest.approx([0.0004, 2 * 0.01**2])
     by_hand = [0.02 + 1.644854 * 0.02, 0.05 + 1.644854 * 0.01 * np.sqrt(2)]
     assert one.exposed.limit(z=1.644854) == pytest.approx(by_hand)
+
+
+def test_records_of_reliable_differences_count_as_pairs():
+    """1 + 3 r^3 where that is above 2; without the field the factor is 2."""
+    null = {"null_error": 0.01, "separation": 0.5}
+    steady = measured([0.02, 0.05], [0.0001] * 2, [0.5, 0.2], **null, reliability=0.9)
+    older = measured([0.02, 0.05], [0.0001] * 2, [0.5, 0.2], **null)
+    factor = 1 + 3 * 0.9**3
+    for one, by_hand in ((steady, factor), (older, 2.0)):
+        alone = [by_hand * 0.01**2] * 2
+        assert one.exposed.interval_variance == pytest.approx(alone)
+        of_both = 2 * (1 + (by_hand - 1) * 0.5) * 0.01**2
+        error = compare_pairs(one, ((0, 1),)).exposure.error
+        assert error**2 == pytest.approx(of_both)
 
 
 @pytest.mark.parametrize("covariance", [0.0, -1e-6])

@@ -335,10 +335,10 @@ def test_answers_alone_give_the_paired_gap(few_permutations):
         if row.attack == "paired_gap"
     }
     for row in made.pooled_exposure:
-        measured = scores[
-            row.group
-        ].separation  # of probabilities, which answers do not have
-        assert row.model_copy(update={"separation": measured}) == scores[row.group]
+        measured = {}  # of probabilities, which answers do not have
+        for name in ("separation", "reliability"):
+            measured[name] = getattr(scores[row.group], name)
+        assert row.model_copy(update=measured) == scores[row.group]
     assert "y_score" in made.not_computed["paired_confidence"]
     assert pcer.audit(
         made, pcer.Plan(attack="paired_gap", resamples=10, null_draws=10)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.attacks import pooled, single
-from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
+from pcer.attacks.pooled import Differences, PairedPool, Pool, RankedPool, Rate
 from pcer.attacks.scorers import (
     Scorer,
     SettingScores,
@@ -82,6 +82,7 @@ class Pools:
     ranked: dict[Scorer, RankedPool]  # those with a value for some group
     paired: dict[str, PairedPool]
     luck: FloatArray  # (model, record) see ``pooled.luck_of``
+    differences: Differences
 
     @property
     def plain(self) -> dict[str, Pool]:
@@ -121,15 +122,14 @@ def attack_models(
         groups = Groups(one.group, len(one.group_names))
         views.append(View(one, groups, placebos))
 
-    paired, luck = _paired_pools(models)
     ranked, of_models = _ranked_pools(models, views)
-    pools = Pools(ranked=ranked, paired=paired, luck=luck)
+    pools = _with_pairs(models, ranked)
     by_view = zip(views, of_models, strict=True)
     return [_attacked(view, pools, results) for view, results in by_view]
 
 
-def _paired_pools(models: SettingScores) -> tuple[dict[str, PairedPool], FloatArray]:
-    """The paired attacks that the models allow, and the models' luck."""
+def _with_pairs(models: SettingScores, ranked: dict[Scorer, RankedPool]) -> Pools:
+    """All pools: also the paired attacks that models allow, and the models' luck."""
     shape = models.member.shape
     pools = {}
     if len(models.member) > 1:
@@ -138,6 +138,7 @@ def _paired_pools(models: SettingScores) -> tuple[dict[str, PairedPool], FloatAr
             pools[PAIRED_CONFIDENCE.name] = PairedPool(*shape)
 
     luck = np.empty(shape)
+    differences = Differences(*np.empty((2, shape[1])))
     answers = models.answers
     for block in record_blocks(len(models.labels)):
         sides = pooled.Sides(models.member[:, block])
@@ -147,7 +148,9 @@ def _paired_pools(models: SettingScores) -> tuple[dict[str, PairedPool], FloatAr
         for name, pool in pools.items():
             pool.add(block, values[name], sides)
         luck[:, block] = pooled.luck_of(confidence, sides)
-    return pools, luck
+        of_block = pooled.differences_of(confidence, luck[:, block], sides)
+        differences.value[block], differences.noise[block] = of_block
+    return Pools(ranked=ranked, paired=pools, luck=luck, differences=differences)
 
 
 def _ranked_pools(
@@ -262,6 +265,9 @@ def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
     scores = view.scores
     found = _pooled_exposures(view, pools, benefit)
     separation = pooled.separation(pools.luck, view.groups)
+    reliability = pooled.reliability(
+        pools.differences, view.groups, n_models=len(pools.luck)
+    )
     rows = []
     for k, group in enumerate(scores.group_names):
         for name, exposures in found.items():
@@ -279,6 +285,7 @@ def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
                 n_records=int(exposures.n_records[k]),
                 n_excluded=int(pools.by_name[name].n_excluded(view.groups)[k]),
                 separation=finite_or_none(separation[k]),
+                reliability=finite_or_none(reliability[k]),
             )
             rows.append(row)
     return rows

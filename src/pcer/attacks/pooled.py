@@ -5,7 +5,8 @@ A record is in all models, so its influence is summed over them before it is squ
 what models vary beyond their records is added, never subtracted (two-way clusters,
 after Cameron, Gelbach and Miller; ``people_variance``). If nothing is memorised, only
 records count (``null_error``). Training on one record changes predictions for others,
-which no error here contains; whether groups share that is measured (``separation``).
+which no error here contains; whether groups share that is measured (``separation``),
+and how much of what records differ by other models would show again (``reliability``).
 
 Placebo groups are not attacked one by one: every number is (nearly) a sum over a
 group's records, and sums over many groups are one product (``Divisions``). Paired
@@ -35,6 +36,7 @@ from pcer.statistics import SIGNIFICANCE, interval_quantile
 # also too few to measure what groups share.
 FEW_MODELS = 5
 UNMEASURED = 0.4  # separation where models say too little to measure it
+ROUNDED = 1e-12  # of a mean square, below which a variance is rounding
 # Axes of counts after the group's: label 0 and 1, held out and trained on, negative,
 # positive.
 LABEL, SIDE, PREDICTION = 1, 2, 3
@@ -436,6 +438,55 @@ def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
     total_out = values.sum(axis=0) - total_in
     means = np.where(sides.member, total_in / sides.n_in, total_out / sides.n_out)
     return np.asarray(values - means)
+
+
+class Differences(NamedTuple):
+    """Scores of records with them in training, minus scores without them."""
+
+    value: FloatArray  # (record,) NaN with fewer than two models on a side
+    noise: FloatArray  # (record,) variance of the value over other such models
+
+
+def differences_of(values: FloatArray, luck: FloatArray, sides: Sides) -> Differences:
+    """Differences of some records, from (model, record) scores and their luck.
+
+    The noise is s_in^2/n_in + s_out^2/n_out, with s^2 the variance over the models on
+    one side.
+    """
+    is_known = np.minimum(sides.n_in, sides.n_out) > 1
+    squares = luck**2
+    squares_in = (squares * sides.member).sum(axis=0)
+    squares_out = (squares * ~sides.member).sum(axis=0)
+    noise = quotient(squares_in, sides.n_in * (sides.n_in - 1.0))
+    noise += quotient(squares_out, sides.n_out * (sides.n_out - 1.0))
+    value = (values * sides.weights).sum(axis=0)
+    return Differences(
+        value=np.where(is_known, value, np.nan),
+        noise=np.where(is_known, noise, np.nan),
+    )
+
+
+def reliability(
+    differences: Differences, groups: Groups, *, n_models: int
+) -> FloatArray:
+    """(group,) share of what records differ by that is no luck of models, from 0 to 1.
+
+    1 - mean(noise) / Var(difference) over a group's records: what as many other models
+    of the same records would show again. NaN where it is not measured.
+    """
+    is_known = groups.inside & ~np.isnan(differences.value)
+    value = np.where(is_known, differences.value, 0.0)
+    noise = np.where(is_known, differences.noise, 0.0)
+    n, total, squares, noises = groups.sums(
+        np.stack([is_known, value, value**2, noise])
+    )
+    if n_models < FEW_MODELS:
+        return np.full(groups.n, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = (squares - total**2 / n) / (n - 1)
+        shares = np.clip(1 - noises / n / variance, 0.0, 1.0)
+        do_differ = variance > ROUNDED * squares / n
+    return np.asarray(np.where(do_differ, shares, np.nan))
 
 
 def record_rates(

@@ -40,10 +40,15 @@ Pair = tuple[int, int]
 NO_SIZES = "group sizes (n) are not in the release"
 LIMIT_STEPS = 8  # after which a bound and its error agree to a hundredth of the error
 # Variance factor: training on one record changes predictions for others, which a single
-# sweep cannot measure. In the interval of one group's exposure that counts as much as
-# what records add themselves; in a difference of groups only the share of it that they
-# do not have in common (``separation``).
+# sweep cannot measure. In the interval of one group's exposure that counts at least as
+# much as what records add themselves; in a difference of groups only the share of it
+# that they do not have in common (``separation``).
 MUTUAL = 2.0
+# Where records change each other alike, an exposure is a mean over pairs: each record
+# moves it twice, as itself and as a neighbour, and its variance is 4 times what records
+# show. Noise of models has no part in that: 1 + 3 r^3 for a ``reliability`` r. The
+# power is of made-up worlds (``benchmarks.forests``).
+OF_PAIRS, RELIABLE_POWER = 3.0, 3
 
 # The people's part P at an exposure c of N people: (c, N) -> P.
 PeoplePart: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -87,6 +92,7 @@ class Exposed:
     is_counted: bool  # from counts, where people may add to the covariance
     # What records alone make of the variance of a value over all models; else NaN.
     of_records: FloatArray
+    mutual: FloatArray  # by how much that is multiplied in the interval of one group
 
     @cached_property
     def value(self) -> FloatArray:
@@ -105,8 +111,8 @@ class Exposed:
 
     @cached_property
     def interval_variance(self) -> FloatArray:
-        """Variance in the interval of one group's value, with all of ``MUTUAL``."""
-        return np.fmax(self.variance, MUTUAL * self.of_records)
+        """Variance in the interval of one group's value, with all of ``mutual``."""
+        return np.fmax(self.variance, self.mutual * self.of_records)
 
     def people_part(self, exposure: FloatArray) -> FloatArray:
         """P at this exposure."""
@@ -154,7 +160,18 @@ class Exposed:
             n_test=self.n_test[groups],
             covariance=self.covariance[groups],
             of_records=self.of_records[groups],
+            mutual=self.mutual[groups],
         )
+
+
+def mutual_factor(reliability: FloatArray | float) -> FloatArray:
+    """max(2, 1 + 3 r^3): what training records change about each other.
+
+    >>> mutual_factor(np.array([0.0, 0.5, 1.0]))
+    array([2., 2., 4.])
+    """
+    of_pairs = 1 + OF_PAIRS * np.power(reliability, RELIABLE_POWER)
+    return np.asarray(np.maximum(MUTUAL, of_pairs))
 
 
 def strata_of(panel: Panel) -> Strata:
@@ -210,7 +227,7 @@ class Measured:
         V = P + (D - P) / M, thus P = (V - D / M) M / (M - 1). P is what people add; D
         is the variance by records in one model, the rest of which the spread over
         splits shows. For attacks that do not calibrate, that spread misses what
-        records change about each other (``MUTUAL``).
+        records change about each other (``mutual``).
         """
         exposed = self.exposed
         panel = self.panel
@@ -228,11 +245,11 @@ class Measured:
         is_known = is_same & np.isfinite(people)
         if not (is_known | ~self.has_enough_records).all():
             return None
-        mutual = 1 + (MUTUAL - 1) * panel.pooled[self.attack_kind.name].separation
+        separation = panel.pooled[self.attack_kind.name].separation
         return replace(
             exposed,
             per_split=by_split(runs.value, panel.split),
-            one_split=mutual * people,
+            one_split=(1 + (exposed.mutual - 1) * separation) * people,
             of_records=people,
         )
 
@@ -363,6 +380,7 @@ class _Source(NamedTuple):
     people: PeoplePart | None
     covariance: FloatArray
     of_records: FloatArray
+    mutual: FloatArray | float = MUTUAL
 
 
 def _exposed(
@@ -398,6 +416,7 @@ def _exposed(
         covariance=source.covariance,
         is_counted=kind is GAP,
         of_records=source.of_records,
+        mutual=source.mutual * np.ones_like(source.of_records),
     )
     if not (np.isfinite(exposed.value + exposed.one_split) | ~enough).all():
         return None, f"{name} lacks a value or a standard error for some group"
@@ -452,7 +471,8 @@ def _over_all_models(
     """
     pooled = panel.pooled[name]
     of_records = pooled.null_error**2 * variance_inflation
-    least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
+    mutual = mutual_factor(pooled.reliability)
+    least = (1 + (mutual - 1) * pooled.separation) * of_records
     one_split = np.fmax(pooled.standard_error**2 * variance_inflation, least)
     covariance = np.full(len(variance_inflation), np.nan)
     if plan.benefit == POSITIVE_RATE:  # the release gives no other covariance
@@ -464,6 +484,7 @@ def _over_all_models(
         people=None,
         covariance=covariance,
         of_records=of_records,
+        mutual=mutual,
     )
 
 

@@ -20,7 +20,6 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from pcer.errors import PlanError
-from pcer.measuring import exposure
 from pcer.measuring.choose_attacks import pairs_of
 from pcer.measuring.exposure import Exposed, Measured
 from pcer.measuring.outcomes import Received
@@ -287,10 +286,11 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
     """The change of every group's exposure.
 
     What records change about each other is not the same in two sweeps, so it counts
-    here as in the interval of one group (``MUTUAL``).
+    here as in the interval of one group (``mutual``).
     """
     per_split, lasting = both.per_split_and_lasting(CHANGE)
-    mutual = exposure.MUTUAL * (both.old.of_records + both.new.of_records)
+    of_old = both.old.mutual * both.old.of_records
+    mutual = of_old + both.new.mutual * both.new.of_records
     change = Contrast.of(per_split, np.fmax(lasting, mutual))
     return Rows(
         old=both.old.value,

@@ -481,7 +481,7 @@ def _value(measured: Measured) -> FloatArray:
 
 
 def _interval_error(measured: Measured) -> FloatArray:
-    """(group,) standard error that an interval of one group takes (``MUTUAL``).
+    """(group,) standard error that an interval of one group takes (``mutual``).
 
     NaN for groups without enough records, and where no test has an error either.
     """

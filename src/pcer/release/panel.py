@@ -48,12 +48,15 @@ class PooledExposures(Exposures):
         n_records: records behind the value.
         separation: share of the luck of training records that groups do not share; 0
             where not released.
+        reliability: share of what records differ by that is no luck of the models; 0
+            where not released.
     """
 
     null_error: FloatArray
     benefit_covariance: FloatArray
     n_records: FloatArray
     separation: FloatArray | float = 0.0
+    reliability: FloatArray | float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -274,7 +277,8 @@ def _pooled(
     arrays = {}
     for of_pool in fields(PooledExposures):
         arrays[of_pool.name] = _array([in_order], of_pool.name)[0]
-    arrays["separation"] = np.nan_to_num(arrays["separation"])
+    for share in ("separation", "reliability"):
+        arrays[share] = np.nan_to_num(arrays[share])
     return PooledExposures(**arrays)
 
 

@@ -159,6 +159,7 @@ class PooledExposure(Record):
     n_records: Count | None = None
     n_excluded: Count | None = None
     separation: Rate | None = None
+    reliability: Rate | None = None
 
 
 class Placebo(Record):
