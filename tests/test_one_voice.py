@@ -264,6 +264,7 @@ def check_opinion(audit: Audit) -> None:
             ]
             assert named == wording.listed(list(dict.fromkeys(groups)))
     values, sentences = [*leaves(tree, (int, float))], " ".join(leaves(tree, (str,)))
+    values.append(audit.subject.n_audited or 0)
     names = [audit.subject.dataset, audit.subject.attribute, *audit.subject.groups]
     for part in [audit.release_sha256, audit.plan_sha256, *audit.family, *names]:
         text = text.replace(part, "")

@@ -472,4 +472,4 @@ def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for(
     tree = release.to_tree()
     tree["subject"]["n_missing_group"] = 12
     shown = str(parse_release(tree, file="x"))
-    assert "People without a recorded group, left out: 12." in shown
+    assert "People in no table, left out: 12." in shown

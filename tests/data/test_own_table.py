@@ -151,7 +151,10 @@ def test_records_without_label_or_group(write):
     assert dataset.record_ids.tolist() == [0, 1, 2, *range(4, 12)]
     assert dataset.attribute("race").n_missing == 1
     assert "1 records without a label are left out." in dataset.notes
-    assert any("1 records have no race" in note for note in dataset.notes)
+    (own,) = (read_table(write(columns), plan(missing_group="group")),)
+    race = own.dataset.attribute("race")
+    assert (race.n_missing, race.group_names[-1]) == (0, "not recorded")
+    assert race.codes[0] == len(race.group_names) - 1
 
 
 def test_numbers_can_be_labels_groups_and_categories(write):

@@ -67,7 +67,8 @@ def test_same_release_from_every_library(library, plain):
         gappy = {**COLUMNS, "sex": ["f", "f", "m", "m", "f", None, "m", None]}
         built = release(FRAMES[library](gappy))
         assert (built.subject.n_missing_group, built.subject.n_records) == (2, 8)
-        assert "2 records with a missing or unlisted sex" in built.subject.notes[0]
+        (left_out,) = built.subject.left_out
+        assert (left_out.why, left_out.n_people) == ("missing", 2)
         assert built.runs[0].groups["f"].test.n == 1
 
 

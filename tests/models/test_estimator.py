@@ -378,7 +378,10 @@ def test_few_people_are_joined_and_no_coin_is_flipped_where_it_would_say_nothing
     named = release(
         GaussianNB(), (X, Y, np.where(ROW == 7, "d", SEX)), group_names=names
     )
-    assert named.subject.groups == ["Men", "Women + 1 small group"]
+    assert named.subject.groups == [
+        "Men",
+        "In My Words and Women, joined: too small alone",
+    ]
     assert "Words" not in named.to_json()
     with pytest.raises(InputError, match="fewer than 10 people"):
         release(Ignorant(habit="raise"), (X, Y, np.where(ROW < 9, "f", "m")))

@@ -69,6 +69,7 @@ ABOUT = {
     "attribute": None,
     "groups": None,
     "group_names": None,
+    "missing": "leave_out",
     "people": None,
     "positive_means": None,
     "model": None,

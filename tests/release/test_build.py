@@ -28,8 +28,8 @@ from pcer.release.build import (
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import read_release, write_release
+from pcer.release.population import recorded
 from pcer.release.records import Exposure, PooledExposure
-from pcer.release.small_groups import Attribute
 
 FACTS = ReleaseFacts(
     disclosure=Disclosure(public_data=True),
@@ -132,7 +132,7 @@ def count(rows, n=None, *, n_runs=3):
     place = {"run": run, "split": split, "n": n}
     entries = Entries(**place, positive=label == 1, predicted=answer == 1)
     keys = [RunKey(1.0, seed) for seed in range(n_runs)]
-    return count_entries(entries, keys, Attribute("sex", ("f", "m"), group))
+    return count_entries(entries, keys, recorded("sex", ("f", "m"), group))
 
 
 def test_entries_are_counted_as_a_loop_counts_them():
@@ -148,8 +148,10 @@ def test_entries_are_counted_as_a_loop_counts_them():
         assert cell == loop[run, split, group, label, answer]
     in_none = Counter(row[0] for row in rows if row[2] < 0)
     assert found.n_missing_group == max(in_none.values()) > min(in_none.values())
+    (left_out,) = found.left_out
+    assert (left_out.why, left_out.attribute) == ("missing", "sex")
+    assert left_out.n_people == found.n_missing_group
     assert found.n_records == max(Counter(row[0] for row in rows).values())
-    assert found.notes[0].startswith(f"{found.n_missing_group} records with a missing")
 
 
 def test_a_cell_of_many_records_counts_as_many():

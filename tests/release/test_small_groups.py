@@ -14,9 +14,8 @@ from pcer.release import small_groups
 from pcer.release.build import CELLS
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Disclosure
+from pcer.release.population import NOBODY, Attribute
 from pcer.release.small_groups import (
-    NOBODY,
-    Attribute,
     Model,
     Regrouping,
     allowed_groups,
@@ -135,7 +134,11 @@ def told(released, counts, least: int) -> set[int]:
     Some combination of tables is then 0 on all other atoms, so that it is about these
     alone.
     """
-    rows = [own.released.codes for own in released if own.names]
+    # Of those who are in a table of some attribute.
+    rows = [own.attribute.codes for own in released]
+    there = np.any([codes != NOBODY for codes in rows], axis=0)
+    counts = counts[:, :, there]
+    rows = [own.released.codes[there] for own in released if own.names]
     inside = np.array(
         [row == code for row in rows for code in np.unique(row)], dtype=float
     )
@@ -310,7 +313,10 @@ def test_a_search_that_runs_out_of_time_is_refused(monkeypatch) -> None:
 
 
 def table(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Two to four attributes with rare and missing values; 70% of a label train."""
+    """Two to four attributes with rare and missing values.
+
+    Exactly 70% train, of everybody or of each label; or each by a coin of their own.
+    """
     n = int(rng.integers(400, 1_500))
     columns = {}
     for name in "abcd"[: rng.integers(2, 5)]:
@@ -319,19 +325,22 @@ def table(rng: np.random.Generator) -> dict[str, np.ndarray]:
         codes[rng.random(n) < rng.choice([0, 0.002, 0.03])] = None
         columns[name] = codes
     label = rng.random(n) < 0.4
-    part = np.empty(n, dtype=object)
-    for own in (label, ~label):
+    exact = str(rng.choice(["label", "size", "nothing"]))
+    part = np.where(rng.random(n) < 0.7, *SPLITS).astype(object)
+    strata = {"label": (label, ~label), "size": (label | True,), "nothing": ()}
+    for own in strata[exact]:
         rows = rng.permutation(np.flatnonzero(own))
         part[rows] = np.where(np.arange(len(rows)) < round(0.7 * len(rows)), *SPLITS)
     answer = np.where(rng.random(n) < 0.25, ~label, label)
-    return {"features": columns, "label": label, "part": part, "answer": answer}
+    data = {"features": columns, "label": label, "part": part, "answer": answer}
+    return {**data, "exact": exact}
 
 
 def certain(made: dict[str, pcer.Release], data: dict) -> int:
     """How many people an attacker is certain about: an integer program over all files.
 
-    They know everybody's attributes, how many of each label are in each part, and whose
-    files these are. A person is found where no table of all people that fits the files
+    They know everybody's attributes, whose files these are, and what an exact split
+    tells: how many people, of each label, are in each part. A person is found where no table of all people that fits the files
     has another label (or part, or answer) for somebody of the same attributes. Cells
     that a file shows to be empty, as ``disclosure`` declares, are left aside.
     """
@@ -350,13 +359,19 @@ def certain(made: dict[str, pcer.Release], data: dict) -> int:
     for a in range(n_atoms):
         rows.append(place[a])
         bounds.append(n[a])
-    for part, label in itertools.product((0, 1), (0, 1)):
+    for part in (0, 1) if data["exact"] == "size" else ():
+        rows.append(place[:, 4 * part : 4 * part + 4].ravel())
+        bounds.append((truth[0] == part).sum())
+    labels = (0, 1) if data["exact"] == "label" else ()
+    for part, label in itertools.product((0, 1), labels):
         rows.append(place[:, 4 * part + 2 * label :][:, :2].ravel())
         bounds.append(((truth[0] == part) & (truth[1] == label)).sum())
+    has_all = (atoms != -1).all(axis=0)  # others are in no table, unless it is public
     for name, release in made.items():
+        has_all |= release.disclosure.public_data
         codes = atoms[[*data["features"]].index(name)]
         for group, values in released_blocks(release, name, data).items():
-            inside = np.isin(codes, values)
+            inside = np.isin(codes, values) & has_all
             for part, split in enumerate(SPLITS):
                 counts = getattr(release.runs[0].groups[group], split)
                 for k, which in enumerate(CELLS):
@@ -388,7 +403,11 @@ def certain(made: dict[str, pcer.Release], data: dict) -> int:
 
 def released_blocks(release, name, data) -> dict[str, list[int]]:
     """The values of each released group, found by size: joined ones have no names."""
-    column = np.array([-1 if v is None else v for v in data["features"][name]])
+    columns = [[-1 if v is None else v for v in c] for c in data["features"].values()]
+    has_all = (np.array(columns) != -1).all(axis=0)
+    has_all |= release.disclosure.public_data
+    column = np.array(columns)[[*data["features"]].index(name)]
+    column[~has_all] = -1  # they are in no table
     values = np.unique(column[column >= 0]).tolist()
     tables = {
         group: [getattr(release.runs[0].groups[group], s).n for s in SPLITS]

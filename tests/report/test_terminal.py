@@ -109,7 +109,7 @@ def test_people_without_a_group_are_counted_in_every_output(n_missing):
         to_latex_tables([audit], "paper"),
         to_report([audit], audit.sources),
     ]
-    sentence = "without a recorded group, left out: 1,234."
+    sentence = "People in no table, left out: 1,234."
     for text in texts:
         is_said = sentence in " ".join(text.split())
         assert is_said == bool(n_missing)

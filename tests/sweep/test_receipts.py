@@ -19,7 +19,7 @@ import pcer
 from pcer.cli.app import app
 from pcer.data import split
 from pcer.errors import InputError
-from pcer.release.small_groups import Attribute
+from pcer.release.population import Attribute
 from pcer.sweep import Sweep, is_finished, person_receipts, receipts, right_guesses
 from pcer.train import Budget, Predictions, calibrate
 from pcer.train.receipts import Terms, fold, mu_of, unfolded

@@ -43,7 +43,7 @@ from pcer.release.build import (
     RunKey,
     count_entries,
 )
-from pcer.release.small_groups import Attribute
+from pcer.release.population import Attribute
 from pcer.wording import setting_name
 
 PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``

@@ -36,7 +36,7 @@ from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
 from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind
 from pcer.release.file import Release
-from pcer.release.records import Outcome, SplitKind
+from pcer.release.records import LeftOutPeople, Outcome, SplitKind
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import SettingName
 
@@ -282,7 +282,15 @@ class AuditSubject(Record):
     split_kind: SplitKind | None
     n_records: int | None
     n_missing_group: int | None
+    left_out: list[LeftOutPeople]
     notes: list[str]
+
+    @property
+    def n_audited(self) -> int | None:
+        """How many people the tables are about, as far as it is known."""
+        if self.n_records is None:
+            return None
+        return self.n_records - (self.n_missing_group or 0)
 
 
 class Result(Shown):

@@ -164,6 +164,7 @@ GROUP_NAMES: dict[str, Any] = {
     "metavar": "GROUP=NAME,...",
     "callback": lambda text: parse_named(text, str, option="--group-names"),
 }
+MISSING_HELP = "People without a recorded group: left out, or a group of their own."
 
 
 def read_config(path: Path | None) -> dict[str, Any]:

@@ -32,8 +32,9 @@ from pcer.cli.options import (
 from pcer.errors import InputError
 from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.release.file import Release
+from pcer.release.population import Attribute, Missing, renamed
 from pcer.release.records import Outcome, SplitKind
-from pcer.release.small_groups import Attribute, releases_beside, renamed
+from pcer.release.small_groups import releases_beside
 from pcer.report.formats.terminal import wrapped
 from pcer.report.table import Lines, Table
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
@@ -119,6 +120,7 @@ def release(
     ),
     groups: Given = optional("Order of the groups, comma-separated."),
     group_names: Given = optional(**options_module.GROUP_NAMES),
+    missing: Missing | None = optional(options_module.MISSING_HELP),
     people: Given = optional(**options_module.PEOPLE),
     positive_means: Given = optional(**options_module.POSITIVE_MEANS),
     dataset: Given = optional("Name of the data; default: the file's."),
@@ -163,6 +165,7 @@ def release(
         "positive_label": positive_label,
         "groups": groups.split(",") if groups else groups,
         "group_names": group_names,
+        "missing": missing,
         "people": people,
         "positive_means": positive_means,
         "mechanism": mechanism,
@@ -356,10 +359,13 @@ def load_data(source: str, options: Mapping[str, Any]) -> GroupedDataset:
             changes[name] = options[name]
     if options["group_names"]:
         attributes = [dataset.attribute(name) for name in options["attributes"]]
-        counted = [Attribute(a.name, a.group_names, a.codes) for a in attributes]
+        counted = [
+            Attribute(a.name, a.group_names, a.codes, declared=a.declared)
+            for a in attributes
+        ]
         shown = renamed(counted, options["group_names"])
         changes["attributes"] = tuple(
-            replace(attribute, group_names=new.groups)
+            replace(attribute, group_names=new.groups, declared=new.declared)
             for attribute, new in zip(attributes, shown, strict=True)
         )
     return replace(dataset, **changes) if changes else dataset

@@ -43,8 +43,9 @@ from pcer.release.attack_kinds import ATTACK_KINDS
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import LIMITS, Release, read_releases
+from pcer.release.population import Missing, recorded
 from pcer.release.records import LONGEST_PHRASE, Outcome
-from pcer.release.small_groups import Attribute, require_no_others
+from pcer.release.small_groups import require_no_others
 from pcer.report.views import view_of
 from pcer.store.secret import (
     new_secret,
@@ -159,6 +160,7 @@ def train(
     people: Given = _table(**options_module.PEOPLE),
     positive_means: Given = _table(**options_module.POSITIVE_MEANS),
     group_names: Given = _table(**options_module.GROUP_NAMES),
+    missing_group: Missing | None = _table(options_module.MISSING_HELP, "--missing"),
 ) -> None:
     """Train one model per privacy budget and seed. Interrupted runs resume."""
     file = options_module.read_config(config)
@@ -188,6 +190,7 @@ def train(
         "people": people,
         "positive_means": positive_means,
         "group_names": group_names,
+        "missing_group": missing_group,
     }
     for path in _trained({**file, **arguments}):
         outputs_module.say(f"wrote {path}")
@@ -503,7 +506,7 @@ def _fitted_releases(
         positive_label=1,
         notes=dataset.notes,
     )
-    shown = [Attribute(a.name, a.group_names, a.codes) for a in attributes]
+    shown = [recorded(a.name, a.group_names, a.codes, a.declared) for a in attributes]
     labels = np.array(dataset.labels)
     model = make_pipeline(
         SimpleImputer(keep_empty_features=True), StandardScaler(), estimator

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least
-from pcer.metrics import IntArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.release.records import Outcome, require_phrases
 
 Features = npt.NDArray[np.float32]
 UNKNOWN_GROUP = -1
 # "pcersplt": keeps split draws apart from other uses of a seed.
 SPLIT_KEY = 0x70636572_73706C74
+APART = 2  # in place of a label, for records that are in no table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,11 +38,14 @@ class ProtectedAttribute:
             groups.
         codes: position of each record's group in ``group_names``; -1 where it is not
             known.
+        declared: those of the names that the data's owner has given, which are no
+            person's words: they stay where small groups are joined.
     """
 
     name: str
     group_names: tuple[str, ...]
     codes: IntArray
+    declared: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "codes", _frozen(self.codes, np.int64))
@@ -58,7 +62,7 @@ class ProtectedAttribute:
 
     @property
     def n_missing(self) -> int:
-        """Records without a known group; they are trained on, never counted."""
+        """Records without a known group; they are trained on, in no table."""
         return int((self.codes == UNKNOWN_GROUP).sum())
 
 
@@ -114,6 +118,17 @@ class GroupedDataset:
             membership_means=self.membership_means,
         )
 
+    def is_apart(self, attributes: Sequence[str] | None = None) -> BoolArray:
+        """(record,) whether a private record lacks an attribute: all, or those named.
+
+        Public records are in the tables of all attributes that they have.
+        """
+        chosen = self.attributes
+        if attributes is not None:
+            chosen = tuple(map(self.attribute, attributes))
+        lacks = [attribute.codes == UNKNOWN_GROUP for attribute in chosen]
+        return np.asarray(np.any(lacks, axis=0)) & (not self.public)
+
     @property
     def n_records(self) -> int:
         """Number of records."""
@@ -166,13 +181,24 @@ class Split:
     id: str  # the split's name
 
 
-def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
+def split(
+    dataset: GroupedDataset,
+    *,
+    seed: int,
+    secret: bytes = b"",
+    attributes: Sequence[str] | None = None,
+) -> Split:
     """Divide the records 70/30 at random within each label, alike on every machine.
 
     Every record draws one 64-bit number from PCG64 seeded with (``SPLIT_KEY``,
     ``seed``, label), in order of record id; the 70% of a label with the smallest
     numbers (halves rounded up) train. Only the raw stream of the bit generator is used,
     which numpy keeps fixed across versions.
+
+    Private records that lack one of the ``attributes`` (all of them, unless named) are
+    in no table. They are divided apart, so that no total of the tables tells of them:
+    70% train whatever their labels, but never all or none; of a single one the secret
+    tosses a coin, the same for every seed.
 
     Without a secret, anyone who knows the order of the records and their labels can
     repeat the draw. A secret enters the draw and the split's name, which then reveal
@@ -190,11 +216,20 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
         secret_key = bytes.fromhex(_keyed(secret, "split", b""))
         secret_words = np.frombuffer(secret_key, "<u8").tolist()
     is_train = np.zeros(dataset.n_records, dtype=bool)
+    is_apart = dataset.is_apart(attributes)
     for label in (0, 1):
-        members = np.flatnonzero(dataset.labels == label)
-        n_train = (7 * members.size + 5) // 10
+        members = np.flatnonzero((dataset.labels == label) & ~is_apart)
+        n_train = _n_trained(members.size)
         key = (SPLIT_KEY, seed, label, *secret_words)
         is_train[draw(members, n_train, key=key)] = True
+    apart = np.flatnonzero(is_apart)
+    n_train = min(max(_n_trained(apart.size), 1), apart.size - 1)
+    if apart.size == 1:
+        coin = draw(np.arange(10), 1, key=(SPLIT_KEY, APART, *secret_words))
+        n_train = int(coin[0] < 7)
+    if apart.size:
+        key = (SPLIT_KEY, seed, APART, *secret_words)
+        is_train[draw(apart, n_train, key=key)] = True
     train = np.flatnonzero(is_train)
     test = np.flatnonzero(~is_train)
     # A name that is the same for the same records in training and in test.
@@ -205,6 +240,11 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
     if secret:
         name = _keyed(secret, "split id", both)
     return Split(train=train, test=test, id=name[:16])
+
+
+def _n_trained(n_records: int) -> int:
+    """70% of them, halves rounded up."""
+    return (7 * n_records + 5) // 10
 
 
 def draw(items: IntArray, n: int, *, key: tuple[int, ...]) -> IntArray:

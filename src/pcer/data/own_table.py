@@ -31,6 +31,7 @@ from pcer.errors import InputError, confusable, normalised, require_at_least
 from pcer.metrics import IntArray
 from pcer.release.columns import Coded, column_of
 from pcer.release.disclosure import LEAST_PEOPLE
+from pcer.release.population import NOT_RECORDED, Missing
 from pcer.release.records import Outcome
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class TablePlan:
         missing: texts that stand for a missing value.
         identifiers: text columns to learn from although nearly every record has its own
             value.
+        missing_group: what becomes of people without a value of an attribute:
+            "leave_out", or "group", one of their own.
         public: whether the records are public; see ``GroupedDataset``.
     """
 
@@ -90,6 +93,7 @@ class TablePlan:
     max_categories: int = 50
     missing: tuple[str, ...] = MISSING_MARKS
     identifiers: tuple[str, ...] = ()
+    missing_group: Missing = "leave_out"
     public: bool = False
 
     def __post_init__(self) -> None:
@@ -195,14 +199,7 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     if faults:
         droppable = [column for column in faults if column and column not in plan.texts]
         raise TableFault(f"{file}: {'; and '.join(faults.values())}.", droppable)
-    attributes = tuple(
-        divide(
-            column,
-            GroupRule.of_each(column, records.coded[column].names),
-            records.columns,
-        )
-        for column in plan.attributes
-    )
+    attributes = tuple(_divided(column, records, plan) for column in plan.attributes)
     rules: list[FeatureRule] = []
     for line in records.account:
         if line.role == "number":
@@ -222,10 +219,25 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
         outcome=plan.outcome,
         positive_label=f"{plan.label} = {plan.positive}",
         record_ids=records.ids,
-        notes=tuple(_notes(records.account, attributes, n_unlabelled)),
+        notes=tuple(_notes(records.account, n_unlabelled)),
         public=plan.public,
     )
     return OwnTable(dataset=dataset, account=records.account)
+
+
+def _divided(column: str, records: Labelled, plan: TablePlan) -> ProtectedAttribute:
+    """The groups of a column; people without a value are one, or in none."""
+    rule = GroupRule.of_each(column, records.coded[column].names)
+    attribute = divide(column, rule, records.columns)
+    if plan.missing_group == "leave_out" or not attribute.n_missing:
+        return attribute
+    n_groups = len(attribute.group_names)
+    return ProtectedAttribute(
+        name=column,
+        group_names=(*attribute.group_names, NOT_RECORDED),
+        codes=np.where(attribute.codes < 0, n_groups, attribute.codes),
+        declared=frozenset({NOT_RECORDED}),
+    )
 
 
 def _require_usable(content: pa.Table, file: str) -> None:
@@ -493,20 +505,10 @@ def _feature_fault(
     return None
 
 
-def _notes(
-    account: Sequence[ColumnAccount],
-    attributes: Sequence[ProtectedAttribute],
-    n_unlabelled: int,
-) -> Iterator[str]:
+def _notes(account: Sequence[ColumnAccount], n_unlabelled: int) -> Iterator[str]:
     """What readers of a release must know of the records and columns."""
     if n_unlabelled:
         yield f"{n_unlabelled:,} records without a label are left out."
-    for attribute in attributes:
-        if attribute.n_missing:
-            yield (
-                f"{attribute.n_missing:,} records have no {attribute.name}; they are "
-                "trained on but belong to no group."
-            )
     for line, n_columns in alike_as_one(account):
         is_one = n_columns == 1
         columns = f"Column {line.column!r}" if is_one else f"{n_columns:,} columns"

@@ -12,6 +12,7 @@ from typing import Any
 
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
+from pcer.release.population import Missing
 from pcer.release.records import Outcome, SplitKind, require_phrases
 from pcer.store.secret import require_random
 
@@ -29,6 +30,8 @@ class About:
             out.
         group_names: what readers call groups, ``{"1": "White"}``; the others keep their
             names.
+        missing: what becomes of people whose group is not recorded: "leave_out", or
+            "group", one of their own where they are enough.
         people: whom the records are about, a plural noun: "defendants".
         positive_means: what a positive prediction says of them: "are predicted to pay
             back".
@@ -48,6 +51,7 @@ class About:
     attribute: str | None = None
     groups: Sequence[Any] | None = None
     group_names: Mapping[Any, str] | None = None
+    missing: Missing = "leave_out"
     people: str | None = None
     positive_means: str | None = None
     model: str | None = None
@@ -96,6 +100,7 @@ def facts_of(
         positive_label=positive_label,
         groups=about.groups,
         group_names=about.group_names or {},
+        missing=about.missing,
         dp_delta=dp_delta,
         notes=about.notes,
     )

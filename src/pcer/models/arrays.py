@@ -27,14 +27,15 @@ from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, Coded
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
-from pcer.release.records import Outcome, SplitKind
-from pcer.release.small_groups import (
-    Allowed,
+from pcer.release.population import (
+    NOT_RECORDED,
     Attribute,
-    Model,
-    allowed_groups,
+    Missing,
     attribute_of,
+    of_one_population,
 )
+from pcer.release.records import Outcome, SplitKind
+from pcer.release.small_groups import Allowed, Model, allowed_groups
 
 if TYPE_CHECKING:
     from pcer.attacks import SettingScores
@@ -290,22 +291,37 @@ def _allowed(
     """The views in groups that may be released."""
     attributes = []
     for release in beside:
-        view = convert.attribute_views([release.subject.attribute], rows.attributes)
-        attributes += _attributes(rows, view, wanted=None)
-    attributes += _attributes(rows, views, wanted=facts.groups)
+        names = [release.subject.attribute, *other_attributes(release)]
+        its_views = convert.attribute_views(names, rows.attributes)
+        missing: Missing = "leave_out"
+        if NOT_RECORDED in release.subject.groups:
+            missing = "group"
+        existing = _attributes(rows, its_views, missing=missing)
+        attributes.append(of_one_population(existing)[0])
+    attributes += _attributes(rows, views, facts.groups, facts.missing)
     models = _models(rows.entries)
     return allowed_groups(
         facts.disclosure, attributes, models, beside, names=facts.group_names
     )
 
 
+def other_attributes(release: Release) -> list[str]:
+    """Other attributes of a release's command: who lacks one is in no table of it."""
+    subject = release.subject
+    named = dict.fromkeys(row.attribute for row in subject.left_out)
+    return [name for name in named if name != subject.attribute]
+
+
 def _attributes(
-    rows: Rows, views: Mapping[str, Sequence[str]], *, wanted: Sequence[Any] | None
+    rows: Rows,
+    views: Mapping[str, Sequence[str]],
+    wanted: Sequence[Any] | None = None,
+    missing: Missing = "leave_out",
 ) -> list[Attribute]:
     attributes = []
     for name, parts in views.items():
         columns = [rows.attributes[part] for part in parts]
-        attributes.append(attribute_of(name, columns, wanted))
+        attributes.append(attribute_of(name, columns, wanted, missing))
     return attributes
 
 

@@ -39,14 +39,9 @@ from pcer.release.build import ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS, require_one_length
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
+from pcer.release.population import Attribute, is_outside, named_attribute
 from pcer.release.records import Outcome
-from pcer.release.small_groups import (
-    Allowed,
-    Attribute,
-    Model,
-    allowed_groups,
-    named_attribute,
-)
+from pcer.release.small_groups import Allowed, Model, allowed_groups
 
 CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 bits
 NO_COIN = (
@@ -153,7 +148,9 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
         positive_label=positive_label,
         dp_delta=dp_delta,
     )
-    attribute = named_attribute(features, About.of(about).attribute, facts.groups)
+    attribute = named_attribute(
+        features, About.of(about).attribute, facts.groups, facts.missing
+    )
     records = records_of(X, y, attribute, positive_label, person_id)
     releases = releases_from_estimator(
         candidates, records, [attribute], plan, running, facts
@@ -351,6 +348,7 @@ def releases_from_estimator(
         records.persons,
         random_state,
         is_public=facts.disclosure.public_data,
+        is_apart=is_outside(attributes),
     )
     member = splits.members(len(records.y))
     _require_both_labels(records.is_positive, member)
@@ -400,7 +398,11 @@ def _allowed(
         Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member
     )
     allowed = allowed_groups(
-        facts.disclosure, attributes, models, names=facts.group_names
+        facts.disclosure,
+        attributes,
+        models,
+        names=facts.group_names,
+        are_apart=True,
     )
     for attribute in allowed.attributes:
         _require_everybody(attribute, member)

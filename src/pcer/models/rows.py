@@ -23,7 +23,7 @@ from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
 from pcer.release.build import Entries, ReleaseFacts, RunKey
 from pcer.release.columns import SPLITS, Coded, is_named, require_one_length
-from pcer.release.small_groups import Attribute
+from pcer.release.population import Attribute
 
 THRESHOLD = 0.5  # default threshold of probabilities
 

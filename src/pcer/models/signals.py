@@ -27,8 +27,9 @@ from pcer.release.build import Counted, ReleaseFacts
 from pcer.release.columns import require_one_length
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
+from pcer.release.population import Attribute, named_attribute
 from pcer.release.records import PooledExposure, SplitKind
-from pcer.release.small_groups import Attribute, Model, allowed_groups, named_attribute
+from pcer.release.small_groups import Model, allowed_groups
 from pcer.wording import plural
 
 SIGNS = {"log_likelihood": 1.0, "loss": -1.0}  # members have higher ones, or lower ones
@@ -98,7 +99,9 @@ def release_from_signals(  # noqa: PLR0913 # a front door
     persons = None
     if person_id is not None:
         persons = convert.required_column(person_id, name="person_id").codes
-    attribute = named_attribute(sensitive_features, about.attribute, about.groups)
+    attribute = named_attribute(
+        sensitive_features, about.attribute, about.groups, about.missing
+    )
     require_one_length(
         signal=signals,
         member=membership.codes,
@@ -233,7 +236,7 @@ def _sizes(
         run=none, split=part[rows], positive=none > 0, predicted=none > 0
     )
     key = build.RunKey(setting.released_epsilon, 0, "split 1")
-    of_units = attribute._replace(codes=attribute.codes[rows])
+    of_units = attribute.at(rows)
     return replace(build.count_entries(entries, [key], of_units), only_sizes=True)
 
 

@@ -14,7 +14,7 @@ import hmac
 import math
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ from pcer.store.secret import SECRET_BYTES, read_secret
 
 TEST_SIZE = 0.3
 PERSON = "person"  # the unit of a split that keeps all records of a person together
-TRAINING_STREAM, SPLIT_STREAM = range(2)  # what random numbers are for; see ``stream``
+# What random numbers are for; see ``stream``.
+TRAINING_STREAM, SPLIT_STREAM, APART_STREAM = range(3)
 LEAST_SECRET = 2**64  # smaller random states can be guessed by trying
 GUESSED = (
     "can be guessed, and with it who was in which split; leave it out, or say "
@@ -123,14 +124,52 @@ def splits_of(
     random_state: int,
     *,
     is_public: bool,
+    is_apart: BoolArray | None = None,
 ) -> Splits:
-    """The splits of records with these labels and owners."""
-    if plan.cv is not None:
-        return _given_splits(
-            plan.cv, classes, persons, random_state, is_public=is_public
+    """The splits of records with these labels and owners.
+
+    Those who are in no table, ``is_apart``, are divided apart, so that no total of the
+    tables tells of them; a person with a record in a table is not.
+    """
+    outside = np.zeros(len(classes), dtype=bool)
+    if is_apart is not None and not is_public:
+        outside = is_apart
+    if persons is not None:
+        outside = ~np.isin(persons, persons[~outside])
+    inside = np.flatnonzero(~outside)
+    owners = None
+    if persons is not None:
+        owners = np.unique(persons[inside], return_inverse=True)[1]
+    if plan.cv is None:
+        splits = random_splits(
+            plan.n_splits, len(inside), owners, plan.test_size, random_state
         )
-    n = len(classes)
-    return random_splits(plan.n_splits, n, persons, plan.test_size, random_state)
+    else:
+        splits = _given_splits(
+            plan.cv, classes[inside], owners, random_state, is_public=is_public
+        )
+    if not outside.any():
+        return splits
+    return _with_others(splits, inside, np.flatnonzero(outside), persons, random_state)
+
+
+def _with_others(
+    splits: Splits,
+    inside: IntArray,
+    apart: IntArray,
+    persons: IntArray | None,
+    random_state: int,
+) -> Splits:
+    """The splits with the records ``apart``: a coin of each person decides."""
+    owners = apart if persons is None else persons[apart]
+    units, unit = np.unique(owners, return_inverse=True)
+    train = []
+    for split, rows in enumerate(splits.train):
+        share = len(rows) / len(inside)
+        coins = stream(random_state, APART_STREAM, split).random(len(units)) < share
+        train.append(np.sort(np.concatenate([inside[rows], apart[coins[unit]]])))
+    digest = hashlib.sha256(apart.astype(np.int64).tobytes()).hexdigest()
+    return replace(splits, train=train, identity={**splits.identity, "apart": digest})
 
 
 def random_splits(

@@ -28,9 +28,11 @@ from pcer.release.attack_kinds import attack_kind
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Detail, Disclosure
 from pcer.release.file import FORMAT, VERSION, Release, parse_release
+from pcer.release.population import Attribute, Missing
 from pcer.release.records import (
     Bound,
     Exposure,
+    LeftOutPeople,
     Outcome,
     Placebo,
     PooledExposure,
@@ -40,7 +42,6 @@ from pcer.release.records import (
     TrainingNoise,
     require_phrases,
 )
-from pcer.release.small_groups import Attribute
 
 # The cells of a confusion table: a record is in cell 2 x label + prediction.
 CELLS = ("tn", "fp", "fn", "tp")
@@ -99,6 +100,7 @@ class ReleaseFacts:
     positive_label: str | int | float | bool | None = None
     groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
     group_names: Mapping[Any, str] = field(default_factory=dict)  # for readers
+    missing: Missing = "leave_out"  # what becomes of those without a recorded group
     unit_of_privacy: str | None = None  # whom a budget protects, such as "record"
     mechanism: str = "unknown"  # how the models were trained, such as "dp-sgd"
     unit_of_split: str | None = None  # such as "person" where one has many records
@@ -123,6 +125,7 @@ class ReleaseFacts:
         )
         _require_choice("split_kind", self.split_kind, get_args(SplitKind))
         _require_choice("outcome", self.outcome, get_args(Outcome))
+        _require_choice("missing", self.missing, get_args(Missing))
 
 
 def _require_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -164,6 +167,7 @@ class Counted:
     runs: tuple[CountedRun, ...]
     n_records: int  # the most that any run has, in a group or not
     n_missing_group: int = 0  # the most that are in no group in any run
+    left_out: Sequence[LeftOutPeople] = ()  # who they are
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
@@ -198,24 +202,32 @@ def count_entries(
     counts = np.zeros(shape, dtype=np.int64)
     np.add.at(counts.reshape(-1), index, 1 if entries.n is None else entries.n)
 
-    notes = []
-    left_out = int(counts[:, :, 0].sum(axis=(1, 2)).max())
-    if left_out:
-        notes.append(
-            f"{left_out:,} records with a missing or unlisted {attribute.name} are in "
-            "no group's table."
-        )
-    if attribute.note:
-        notes.append(attribute.note)
     runs = zip(keys, counts, strict=True)
     return Counted(
         attribute=attribute.name,
         groups=attribute.groups,
         runs=tuple(CountedRun(key=key, cells=cells[:, 1:]) for key, cells in runs),
         n_records=int(counts.sum(axis=(1, 2, 3)).max()),
-        n_missing_group=left_out,
-        notes=notes,
+        n_missing_group=int(counts[:, :, 0].sum(axis=(1, 2)).max()),
+        left_out=_left_out(entries, attribute),
+        notes=[attribute.note] if attribute.note else [],
     )
+
+
+def _left_out(entries: Entries, attribute: Attribute) -> list[LeftOutPeople]:
+    """How many are in no table by their first reason: the most of any run."""
+    is_counted = np.zeros(len(attribute.codes), dtype=bool)
+    found = []
+    for reason in attribute.left_out:
+        chosen = reason.chosen & ~is_counted
+        is_counted |= reason.chosen
+        n = None if entries.n is None else entries.n[chosen]
+        most = int(np.bincount(entries.run[chosen], n).max(initial=0))
+        if most:
+            name = reason.attribute
+            row = LeftOutPeople(why=reason.why, attribute=name, n_people=most)
+            found.append(row)
+    return found
 
 
 class Published(NamedTuple):
@@ -299,6 +311,7 @@ def _subject(
         "attribute": counted.attribute,
         "n_records": counted.n_records,
         "n_missing_group": counted.n_missing_group,
+        "left_out": list(counted.left_out),
         "groups": list(counted.groups),
         "notes": notes,
     }

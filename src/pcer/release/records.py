@@ -22,6 +22,7 @@ from pcer.metrics import NO_DP
 Outcome = Literal["benefit", "harm"]
 SplitKind = Literal["random", "other"]
 StratifiedBy = Literal["label", "group", "both", "nothing"]
+Why = Literal["missing", "other", "too_few"]  # somebody is in no table
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 _LINE = r"\x00-\x1f\x7f-\x9f"
@@ -255,6 +256,18 @@ class Disclosed(Record):
     not_written: dict[Name, Note] = Field(default_factory=dict)
 
 
+class LeftOutPeople(Record):
+    """How many people are in no table, and why: each for the first reason that holds.
+
+    "missing": the attribute is not recorded; "other": it is, with a value that was not
+    asked for; "too_few": their group is too small to be shown.
+    """
+
+    why: Why
+    attribute: Name
+    n_people: Count
+
+
 class Subject(Record):
     """What was trained on, and about whom."""
 
@@ -270,6 +283,7 @@ class Subject(Record):
     unit_of_privacy: Name | None = None
     n_records: Count | None = None
     n_missing_group: Count | None = None
+    left_out: list[LeftOutPeople] = Field(default_factory=list)
     notes: list[Note] = Field(default_factory=list)
 
     @model_validator(mode="after")

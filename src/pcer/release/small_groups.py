@@ -2,11 +2,12 @@
 
 ``models`` and ``sweep`` ask ``allowed_groups`` before anything is counted. Groups with
 few people of one label in one part are joined (``disclosure`` says why). Tables of
-several attributes are about the same people and can be subtracted from each other, so
-the rule covers all tables of a command at once. An atom is a combination of attribute
-values that occurs; whatever is a linear combination of released groups is revealed of
-the atoms in it. People without a group are a group that is not written. To add a reason
-against a group: what ``Allowed`` says of it, found in ``allowed_groups``.
+several attributes are about the same people (``population``) and can be subtracted from
+each other, so the rule covers all tables of a command at once. An atom is a combination
+of attribute values that occurs; whatever is a linear combination of released groups is
+revealed of the atoms in it. People without a group count as a group that is not written
+where a total tells of them. To add a reason against a group: what ``Allowed`` says of
+it, found in ``allowed_groups``.
 """
 
 from __future__ import annotations
@@ -18,26 +19,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcer.errors import InputError, normalised
+from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.columns import (
-    CROSSING,
-    Coded,
-    column_of,
-    cross,
-    named_columns,
-    text_of,
-)
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release, read_release
-from pcer.release.records import require_phrases
+from pcer.release.population import (
+    NOBODY,
+    NOT_RECORDED,
+    Attribute,
+    LeftOut,
+    of_one_population,
+    renamed,
+    totals_tell,
+)
+from pcer.wording import listed
 
-NOBODY = -1  # the group of records that are in none
 # Characters of a joined group's name; in place of a longer one stands how many it
 # joins.
 LONGEST_NAME = 80
 # Of an atom in a combination, if the smallest has 1; more takes minutes.
 LARGEST_SHARE = 3
+TOO_SMALL = "joined: too small alone"  # of groups with declared names
 ZERO = 1e-6  # what is smaller is rounding: sums of groups are whole numbers
 SECONDS = 20.0  # for one search; what takes longer is refused
 INFEASIBLE = 2  # the solver's status if there is no such set
@@ -46,78 +48,6 @@ HIDDEN = (
     "attribute {!r} beside others shows what coarse tables hide; release one, or a "
     "crossing."
 )
-
-
-class Attribute(NamedTuple):
-    """An attribute to be released, and who is in which of its groups."""
-
-    name: str
-    groups: tuple[str, ...]
-    codes: IntArray  # (record,) NOBODY for those in none
-    note: str = ""  # which small groups were joined; empty where none
-
-
-def attribute_of(
-    name: str, columns: list[Coded], wanted: Sequence[Any] | None
-) -> Attribute:
-    """Groups of one column, or of several crossed: those wanted, in order, or all."""
-    crossed = cross(columns)
-    groups = tuple(sorted(crossed.names) if wanted is None else map(text_of, wanted))
-    position = {group: index for index, group in enumerate(groups)}
-    codes = [*(position.get(value, NOBODY) for value in crossed.names), NOBODY]
-    return Attribute(name, groups, np.array(codes, dtype=np.int64)[crossed.codes])
-
-
-def named_attribute(
-    features: Any, name: str | None, wanted: Sequence[Any] | None
-) -> Attribute:
-    """The attribute of a user's columns: of one, or of several crossed."""
-    columns = named_columns(features, name)
-    coded = [column_of(values, column) for column, values in columns.items()]
-    return attribute_of(name or CROSSING.join(columns), coded, wanted)
-
-
-def renamed(
-    attributes: Sequence[Attribute], names: Mapping[Any, str]
-) -> list[Attribute]:
-    """Attributes with readers' names, by group or ``attribute:group``; others stay."""
-    by_key = {text_of(key): name for key, name in names.items()}
-    for key, name in by_key.items():
-        require_phrases(group_names=name)
-        _require_one_group(key, attributes)
-    return [_renamed(attribute, by_key) for attribute in attributes]
-
-
-def _require_one_group(key: str, attributes: Sequence[Attribute]) -> None:
-    """Raise InputError unless a key (``group``, ``attribute:group``) is one group."""
-    meant: set[tuple[str, str]] = set()
-    for attribute in attributes:
-        for group in attribute.groups:
-            if key in (group, f"{attribute.name}:{group}"):
-                meant.add((attribute.name, group))
-    if len(meant) == 1:
-        return
-    fault = "there is not"
-    if meant:
-        fault = "several attributes have; write ATTRIBUTE:GROUP"
-    raise InputError(
-        f"group_names has a group {key!r} that {fault}.", field="group_names"
-    )
-
-
-def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
-    """One attribute with readers' names; the key with the attribute goes first."""
-    groups = []
-    for group in attribute.groups:
-        name = names.get(group, group)
-        groups.append(names.get(f"{attribute.name}:{group}", name))
-    if names and len({*map(normalised, groups)}) < len(groups):
-        raise InputError(
-            f"group_names gives two groups of {attribute.name!r} one name; name them "
-            "apart.",
-            field="group_names",
-        )
-    return attribute._replace(groups=tuple(groups))
 
 
 class Model(NamedTuple):
@@ -143,29 +73,59 @@ def allowed_groups(
     beside: Sequence[Release] = (),
     *,
     names: Mapping[Any, str] | None = None,
+    are_apart: bool = False,
 ) -> Allowed:
     """The groups of each attribute that may be released, by readers' names.
 
     ``attributes`` are first those of the existing releases ``beside``, which stay as
-    they are, then new ones. InputError if no new one may be released.
+    they are, then new ones, which are all about the same people. ``are_apart``: those
+    in no table were divided apart from others, so that no total tells of them.
+    InputError if no new one may be released.
     """
     # Where tables are coarse, only one attribute is safe: others show what they hide.
     disclosed = [release.disclosure for release in beside]
     are_coarse = [bool(one is not None and one.n_coarse_tables) for one in disclosed]
     is_one = not rule.certain_cells or any(are_coarse)
     n = max(1, len(beside)) if is_one else len(attributes)
-    regroupings = regroup(rule, renamed(attributes, names or {})[:n], models)
+    n_old = len(beside)
+    asked = renamed(attributes, names or {})[:n]
+    if not rule.public_data:
+        given = asked
+        if any(NOT_RECORDED in one.groups for one in given):
+            models = [*models]
+            asked = [_with_enough(one, models, rule.least_people) for one in given]
+        # Splits were drawn with those who have no group any more.
+        are_apart &= [one.groups for one in asked] == [one.groups for one in given]
+        asked = [*asked[:n_old], *of_one_population(asked)[n_old:]]
+    regroupings = regroup(rule, asked, models, are_apart=are_apart)
     for release, old in zip(beside, regroupings, strict=False):
         _require_same_groups(release, old)
 
-    new = regroupings[len(beside) :]
+    new = regroupings[n_old:]
     left_out = {one.attribute.name: one.note for one in new if not one.is_written}
     for attribute in attributes[n:]:
         left_out[attribute.name] = HIDDEN.format(attribute.name)
-    if len(left_out) == len(attributes) - len(beside):
+    if len(left_out) == len(attributes) - n_old:
         reason, *_ = left_out.values()
         raise InputError(reason, field="least_people" if new else "certain_cells")
     return Allowed([one.released for one in new if one.is_written], left_out)
+
+
+def _with_enough(
+    attribute: Attribute, models: Iterable[Model], least: int
+) -> Attribute:
+    """The attribute; people without a value are no group of it if they are too few."""
+    if NOT_RECORDED not in attribute.groups:
+        return attribute
+    people, (codes,) = _by_atom([attribute], models)
+    place = attribute.groups.index(NOT_RECORDED)
+    if people[:, :, codes == place].sum(axis=2).min() >= least:
+        return attribute
+    is_other = attribute.codes != place
+    return attribute._replace(
+        groups=tuple(name for name in attribute.groups if name != NOT_RECORDED),
+        codes=np.where(is_other, attribute.codes, NOBODY),
+    )
 
 
 def _require_same_groups(release: Release, regrouping: Regrouping) -> None:
@@ -221,15 +181,20 @@ def require_no_others(paths: Collection[Path], dataset: str) -> None:
 
 
 def regroup(
-    rule: Disclosure, attributes: Sequence[Attribute], models: Iterable[Model]
+    rule: Disclosure,
+    attributes: Sequence[Attribute],
+    models: Iterable[Model],
+    *,
+    are_apart: bool = False,
 ) -> list[Regrouping]:
     """Join groups until no table, and no combination of tables, is about few people.
 
     In each attribute small groups are joined, with the next smallest while they are too
     few. Then, while a combination of tables is about too few people, its smallest group
-    is joined with the next smallest of the last attribute that it needs. Groups joined
-    with people without a group are not written. Those of public records stay.
-    InputError if fewer than two groups of the first attribute are left.
+    is joined with the next smallest of the last attribute that it needs. People in no
+    table count where a total tells of them, unless they ``are_apart``: groups joined
+    with them are not written. Those of public records stay. InputError if fewer than
+    two groups of the first attribute are left.
     """
     has_one_group = any(len(attribute.groups) < 2 for attribute in attributes)
     if rule.public_data or has_one_group:  # the builder refuses one group
@@ -238,6 +203,10 @@ def regroup(
 
     people, codes = _by_atom(attributes, models)
     least = rule.least_people
+    outside = np.all([of_atoms == NOBODY for of_atoms in codes], axis=0)
+    if are_apart or not totals_tell(people, outside, least):
+        people = people[:, :, ~outside]
+        codes = [of_atoms[~outside] for of_atoms in codes]
     regroupings = []
     for attribute, of_atoms in zip(attributes, codes, strict=True):
         regroupings.append(Regrouping(attribute, of_atoms, people, least))
@@ -278,6 +247,7 @@ class Regrouping:
         self.codes = codes
         self.least = least  # people of one label in one part; 0 joins no block
         n = len(attribute.groups)
+        self.n_groups = n
         of_groups = [people[:, :, codes == g].sum(axis=2) for g in (*range(n), NOBODY)]
         # (model, part, group, label), and (group,) in all; last those in no group.
         self.people = np.stack(of_groups, axis=2)
@@ -301,9 +271,18 @@ class Regrouping:
         self.block[joined] = max(joined, default=0)
 
     def _by_size(self) -> list[int]:
-        """Blocks with the fewest people first; that of nobody is no block."""
+        """Blocks with the fewest people first; that of nobody is no block.
+
+        Those without a recorded value come last: they are joined if nobody else is.
+        """
         blocks = np.unique(self.block if self.size[-1] else self.block[:-1]).tolist()
-        return sorted(blocks, key=lambda block: self.size[self.block == block].sum())
+
+        def order(block: int) -> tuple[bool, int]:
+            members = np.flatnonzero(self.block == block)
+            names = [self.attribute.groups[g] for g in members[members < self.n_groups]]
+            return NOT_RECORDED in names, int(self.size[members].sum())
+
+        return sorted(blocks, key=order)
 
     def join(self, atoms: BoolArray) -> None:
         """Join the smallest block with people in ``atoms`` with the next smallest."""
@@ -343,7 +322,14 @@ class Regrouping:
     def released(self) -> Attribute:
         """The attribute in the groups that are written; people in none stay in none."""
         codes = np.append(self.place, NOBODY)[self.attribute.codes]
-        return Attribute(self.attribute.name, self.names, codes, self.note)
+        is_new = (self.attribute.codes != NOBODY) & (codes == NOBODY)
+        too_few = LeftOut("too_few", self.attribute.name, is_new)
+        return self.attribute._replace(
+            groups=self.names,
+            codes=codes,
+            note=self.note,
+            left_out=(*self.attribute.left_out, too_few),
+        )
 
     @property
     def note(self) -> str:
@@ -367,17 +353,26 @@ class Regrouping:
         )
 
     def _name(self, members: list[int]) -> str:
-        """The name of a written block: its groups, without names of small ones."""
+        """The name of a written block: its groups, without names of small ones.
+
+        Names that their owner has declared are no person's words, so they stay.
+        """
         groups = self.attribute.groups
         if len(members) == 1:
             return groups[members[0]]
-        parts = [groups[g] for g in members if not self.is_small[g]]
+        declared = self.attribute.declared
+        parts = []
+        for group in members:
+            if not self.is_small[group] or groups[group] in declared:
+                parts.append(groups[group])
         n_small = len(members) - len(parts)
         if n_small == 1:
             parts.append("1 small group")
         elif n_small > 1:
             parts.append(f"{n_small} small groups")
         name = " + ".join(parts)
+        if any(groups[group] in declared for group in members):
+            name = f"{listed(parts)}, {TOO_SMALL}"
         if len(name) > LONGEST_NAME:
             name = f"{len(members)} groups together"
         return f"{name} (joined)" if name in groups else name

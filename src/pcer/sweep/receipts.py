@@ -29,8 +29,8 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP, BoolArray, FloatArray
+from pcer.release.population import Attribute
 from pcer.release.records import Bound
-from pcer.release.small_groups import Attribute
 from pcer.store.blocks import file_digest, is_sealed, make_private, save_array, sealed
 from pcer.sweep.sweep import Sweep
 from pcer.train import Budget, Predictions, TrainConfig

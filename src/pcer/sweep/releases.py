@@ -24,8 +24,9 @@ from pcer.release.build import CELLS, Counted, ReleaseFacts
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
+from pcer.release.population import Attribute, recorded
 from pcer.release.records import Bound, TrainingNoise
-from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
+from pcer.release.small_groups import Allowed, Model, allowed_groups
 from pcer.store.processes import run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds
 from pcer.sweep.sweep import Sweep
@@ -68,15 +69,17 @@ def allowed_attributes(sweep: Sweep) -> Allowed:
     """Groups that may be released, by attribute; known before anything is trained."""
     dataset = sweep.dataset
     disclosure = _disclosure(sweep)
-    owned = [dataset.attribute(name) for name in sweep.attributes]
-    attributes = [Attribute(own.name, own.group_names, own.codes) for own in owned]
+    attributes = []
+    for name in sweep.attributes:
+        own = dataset.attribute(name)
+        attributes.append(recorded(name, own.group_names, own.codes, own.declared))
     everybody = np.arange(dataset.n_records)
     positive = dataset.labels == 1
     models = (
         Model(everybody, np.isin(everybody, split.test).astype(np.int64), positive)
         for split in sweep.splits.values()
     )
-    return allowed_groups(disclosure, attributes, models)
+    return allowed_groups(disclosure, attributes, models, are_apart=True)
 
 
 def build_releases(

@@ -159,7 +159,12 @@ class Sweep:
     def splits(self) -> dict[int, Split]:
         """Who is trained on, by seed."""
         return {
-            seed: split(self.dataset, seed=seed, secret=self.secret)
+            seed: split(
+                self.dataset,
+                seed=seed,
+                secret=self.secret,
+                attributes=self.attributes,
+            )
             for seed in self.seeds
         }
 
@@ -218,8 +223,16 @@ class Sweep:
             "secret_digest": hashlib.sha256(b"pcer secret " + self.secret).hexdigest(),
             "split_from_secret": bool(self.secret),
             **(KEYED if self.secret else {}),
+            **self._population,
             **self.trained_by,
         }
+
+    @property
+    def _population(self) -> dict[str, Any]:
+        """The attributes that say who is divided apart, where anybody is."""
+        if not self.dataset.is_apart(self.attributes).any():
+            return {}
+        return {"population": sorted(self.attributes)}
 
     @property
     def release_config(self) -> dict[str, Any]:
@@ -232,6 +245,7 @@ class Sweep:
             "columns": column_widths(self.dataset.feature_names),
             "noise_from_secret": bool(self.secret),
             "split_from_secret": bool(self.secret),
+            **self._population,
         }
         if self.secret:
             config |= {"secret_name": secret_name(self.secret), **KEYED}

@@ -19,7 +19,7 @@ import numpy as np
 
 from pcer.data.readers import executed, frame_content, open_file, require_columns
 from pcer.errors import InputError, confusable
-from pcer.models.arrays import releases_of
+from pcer.models.arrays import other_attributes, releases_of
 from pcer.models.rows import Predictions, Rows, rows_of
 from pcer.release.attack_kinds import AUC_ADVANTAGE
 from pcer.release.build import ReleaseFacts
@@ -241,7 +241,9 @@ def _views_of_releases(
     releases: Sequence[Release], present: Sequence[str]
 ) -> dict[str, list[str]]:
     """The columns of the attributes of existing releases; InputError if one is gone."""
-    attributes = [release.subject.attribute for release in releases]
+    attributes: list[str] = []
+    for release in releases:
+        attributes += [release.subject.attribute, *other_attributes(release)]
     views = attribute_views(attributes, present)
     for name, parts in views.items():
         if not set(parts) <= set(present):

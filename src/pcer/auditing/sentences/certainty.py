@@ -22,6 +22,7 @@ from pcer.auditing.sentences.telling import (
 )
 from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import attack_kind
+from pcer.release.population import left_out_sentence
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import (
     SettingName,
@@ -205,9 +206,10 @@ def trust_sentences(audit: Audit, of_main_setting: Sequence[str]) -> list[str]:
     too_few = [name for name, group in groups.items() if group.too_few]
     if too_few:
         sentences.append(say("how_sure", "too_few", names=listed(too_few)))
-    if audit.subject.n_missing_group:
-        n_missing = f"{audit.subject.n_missing_group:,}"
-        sentences.append(say("how_sure", "missing", n=n_missing))
+    subject = audit.subject
+    left_out = left_out_sentence(subject.left_out, subject.n_missing_group)
+    if left_out:
+        sentences.append(left_out)
     return sentences
 
 

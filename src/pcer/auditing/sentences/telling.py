@@ -213,8 +213,8 @@ def subject_line(audit: Audit, setting: SettingResult) -> list[str]:
     """What the audit is about, in parts: data, attribute, people, splits."""
     subject = audit.subject
     parts = [subject.dataset, subject.attribute]
-    if subject.n_records:
-        parts.append(f"{subject.n_records:,} {subject.people or 'people'}")
+    if subject.n_audited:
+        parts.append(f"{subject.n_audited:,} {subject.people or 'people'}")
     split = "random split" if subject.split_kind == "random" else "split"
     parts.append(plural(setting.n_splits, split))
     return parts

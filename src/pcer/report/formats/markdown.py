@@ -151,9 +151,9 @@ def _scope(audit: Audit) -> list[str]:
     subject = audit.subject
     groups = wording.listed(subject.groups)
     scope = [_say("subject", about=subject, groups=groups)]
-    if subject.n_records is not None:
+    if subject.n_audited is not None:
         who = subject.people or "people"
-        scope.append(_say("people", n=f"{subject.n_records:,}", who=who))
+        scope.append(_say("people", n=f"{subject.n_audited:,}", who=who))
     settings = ", ".join(background.setting_labels(audit))
     return [*scope, _say("settings", settings=settings)]
 

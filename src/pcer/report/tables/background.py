@@ -21,6 +21,7 @@ from pcer.auditing.record import (
 from pcer.paper.records import PublishedPair, PublishedSetting
 from pcer.release.attack_kinds import GAP, Scale
 from pcer.release.file import Release
+from pcer.release.population import left_out_sentence
 from pcer.report.table import Table, isolated
 
 MOST_PAIRS = 5  # pairs that charts show; the tables have all
@@ -112,9 +113,10 @@ def facts(audit: Audit) -> list[str]:
 
 
 def left_out(found: Audit | Release) -> list[str]:
-    """How many people have no group and so are in no number; nothing if all have."""
-    n = found.subject.n_missing_group
-    return [wording.say("how_sure", "missing", n=f"{n:,}")] if n else []
+    """How many people are in no number and why; nothing if all are in one."""
+    subject = found.subject
+    sentence = left_out_sentence(subject.left_out, subject.n_missing_group)
+    return [sentence] if sentence else []
 
 
 def advice(audit: Audit) -> list[str]:
