@@ -334,6 +334,23 @@ def test_a_false_epsilon_breaks_strictness(promise, fields, said):
     assert said is None or any(said in one.sentence for one in audit.broken_rules)
 
 
+COMPAS = Path(__file__).parents[2] / "studies/paper/compas.race.release.json"
+
+
+def test_odds_gaps_and_disparities_are_held_and_unknown_ones_break():
+    broken_by = {}
+    for policy in ({"largest_odds_gap": 99}, {"largest_odds_gap": 0}):
+        audit = pcer.audit(COMPAS, pcer.Plan(**QUICK, policy=pcer.Policy(**policy)))
+        broken_by[policy["largest_odds_gap"]] = audit.broken_rules
+    assert broken_by[99] == []
+    assert "may differ by as much as" in broken_by[0][0].sentence
+    never = pcer.Policy(
+        largest_disparity=1e9
+    )  # gaps of private models are not detected
+    audit = pcer.audit(COMPAS, pcer.Plan(**QUICK, policy=never))
+    assert "not known" in audit.broken_rules[0].sentence
+
+
 def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
     rules = {"largest_outcome_gap": 0, "most_spent": 0.01, "least_accuracy": 100}
     assert broken(rules).keys() == rules.keys()

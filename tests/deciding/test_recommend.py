@@ -496,3 +496,34 @@ def test_the_verb_exits_by_the_choice_and_takes_limits_of_a_policy(
     policy.write_text("largest_exposure = 53\nleast_accuracy = 70\n")
     assert "Train b" in passed("recommend", tmp_path, "--policy", policy).stdout
     assert "most_spent" in refusal("recommend", hostile_path, "--most-spent", "-1")
+
+
+COMPAS = Path(__file__).parents[2] / "studies/paper/compas.race.release.json"
+
+
+def test_odds_gaps_are_the_larger_of_two_rates_and_break_at_both():
+    found = pcer.recommend(COMPAS, largest_odds_gap=10)
+    (odds,) = [x for x in found.settings[-1].numbers if x.what == "largest_odds_gap"]
+    audit = pcer.audit(COMPAS, pcer.Plan(resamples=20, null_draws=20))
+    (norm,) = [norm for norm in audit.norms() if norm.key == "odds"]
+    assert odds.value == pytest.approx(100 * abs(norm.numbers[-1].value))
+    assert odds.standard_error == pytest.approx(100 * norm.numbers[-1].error)
+    assert odds.lower < odds.value < odds.upper
+    assert found.settings[-1].answer == "breaks"
+
+
+def test_a_disparity_is_held_only_where_both_exposures_are_detected():
+    found = pcer.recommend(COMPAS, largest_disparity=400)
+    audit = pcer.audit(COMPAS, pcer.Plan(resamples=20, null_draws=20))
+    (norm,) = [norm for norm in audit.norms() if norm.key == "compensation"]
+    for setting, number in zip(found.settings, norm.numbers, strict=True):
+        (size,) = [x for x in setting.numbers if x.what == "largest_disparity"]
+        if size.value is None:
+            assert "does not detect" in setting.sentence
+            assert setting.answer == "open"
+        else:
+            assert size.value == pytest.approx(abs(number.value))
+            assert size.standard_error == pytest.approx(number.error)
+            assert setting.answer == "holds"
+    values = {x.answer for x in found.settings}
+    assert values == {"holds", "open"}

@@ -125,3 +125,17 @@ def test_the_table_says_every_answer_and_names_of_others_are_escaped():
     assert "Which setting does each norm prefer?" in text
     assert {"prefers", "not", "cannot tell"} <= {*text.split(), "cannot tell"}
     assert "<b>" not in view._repr_html_()
+
+
+@pytest.mark.slow
+def test_norms_prefer_nothing_more_often_than_they_may(monkeypatch, tmp_path):
+    """A few draws of `python -m benchmarks.norms null`, with other people."""
+    from benchmarks import norms as benchmark
+
+    kept = json.loads(benchmark.RATES.read_text())
+    assert all(count <= 31 for count in kept["prefers"].values())
+    assert kept["draws"] == 400
+    monkeypatch.setattr(benchmark, "RATES", tmp_path / "rates" / "norms.json")
+    benchmark.null(12, 7)
+    again = json.loads(benchmark.RATES.read_text())["prefers"]
+    assert max(again.values()) <= 3  # at 5% above that in 1 of 500

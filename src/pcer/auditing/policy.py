@@ -32,7 +32,8 @@ from pcer.measuring.exposure import Measured
 from pcer.measuring.plan import NO_MARGIN, Plan, Policy
 from pcer.measuring.tested import Tested, printed_tails
 from pcer.metrics import FloatArray
-from pcer.release.attack_kinds import SHADOWS, Basis, attack_kind, attack_named
+from pcer.paper.disparity import disparity_bounds
+from pcer.release.attack_kinds import GAP, SHADOWS, Basis, attack_kind, attack_named
 from pcer.release.records import Run, TestTable, TrainTable
 from pcer.wording import listed, some_of
 
@@ -355,6 +356,30 @@ def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     return found
 
 
+def _odds_gaps(audit: Audit, tested: Tested) -> list[Bound]:
+    """By how many of 100 each pair may differ among people with one true outcome."""
+    pairs = _all_pairs(audit)
+    tails = _tails(_tail_among(audit, len(pairs)))
+    found = []
+    for setting, measured in _by_main_attack(audit, tested):
+        upper = bounds.odds_bounds(
+            measured.panel, pairs, tails, measured.variance_inflation
+        ).upper
+        found += _bounds_at(setting.name.full, _pair_names(audit), upper)
+    return found
+
+
+def _disparities(audit: Audit, tested: Tested) -> list[Bound]:
+    """How large Delta PCER of each pair may be, by the gap."""
+    pairs = _all_pairs(audit)
+    tails = _tails(_tail_among(audit, len(pairs)))
+    found = []
+    for setting, gap in zip(audit.settings, tested.measured[GAP.name], strict=True):
+        upper = disparity_bounds(gap, pairs, tails).upper
+        found += _bounds_at(setting.name.full, _pair_names(audit), upper)
+    return found
+
+
 def _spent(audit: Audit, tested: Tested) -> list[Bound]:
     """The mean epsilon of each group's receipts, at most what was promised to it."""
     names = audit.subject.groups
@@ -442,6 +467,18 @@ LIMITS: Final = (
         unit="points",
         claim="may differ by as much as",
         bounds=_outcome_gaps,
+    ),
+    Limit(
+        rule="largest_odds_gap",
+        unit="points",
+        claim="may differ by as much as",
+        bounds=_odds_gaps,
+    ),
+    Limit(
+        rule="largest_disparity",
+        unit="of PCER",
+        claim="may differ by as much as",
+        bounds=_disparities,
     ),
     Limit(
         rule="most_spent",

@@ -79,6 +79,12 @@ def recommend(
     largest_outcome_gap: float | None = optional(
         "Of outcomes of two groups, in points of 100."
     ),
+    largest_odds_gap: float | None = optional(
+        "The same among people with the same true outcome."
+    ),
+    largest_disparity: float | None = optional(
+        "Size of Δ PCER, where both exposures are detected."
+    ),
     most_spent: float | None = optional(
         "Epsilon that a group spends on average, by receipts."
     ),
@@ -102,6 +108,8 @@ def recommend(
             largest_exposure=largest_exposure,
             largest_difference=largest_difference,
             largest_outcome_gap=largest_outcome_gap,
+            largest_odds_gap=largest_odds_gap,
+            largest_disparity=largest_disparity,
             most_spent=most_spent,
             least_accuracy=least_accuracy,
         )

@@ -29,7 +29,8 @@ from pcer.measuring.plan import Plan
 from pcer.measuring.release_changes import Contrast
 from pcer.measuring.training_variance import difference_of
 from pcer.metrics import FloatArray
-from pcer.release.attack_kinds import attack_kind
+from pcer.paper.disparity import disparity_bounds
+from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.release.file import Release
 from pcer.release.panel import Panel
 from pcer.statistics import POWER_QUANTILE, finite_or_none
@@ -38,11 +39,15 @@ from pcer.wording import SettingName, capital, decimals, listed, say
 EXPOSURE: Final = "largest_exposure"
 DIFFERENCE: Final = "largest_difference"
 OUTCOMES: Final = "largest_outcome_gap"
+ODDS: Final = "largest_odds_gap"
+DISPARITY: Final = "largest_disparity"
 SPENT: Final = "most_spent"
 ACCURACY: Final = "least_accuracy"
 # In the order in which outputs name them; the first two are held against every deciding
 # attack.
-LIMITS: Final = (EXPOSURE, DIFFERENCE, OUTCOMES, SPENT, ACCURACY)
+LIMITS: Final = (EXPOSURE, DIFFERENCE, OUTCOMES, ODDS, DISPARITY, SPENT, ACCURACY)
+# What would decide one of these is not worked out.
+UNPLANNED: Final = (ODDS, DISPARITY)
 Answer = Literal["holds", "breaks", "open"]
 
 
@@ -174,6 +179,10 @@ class Candidate:
         # Outcomes are the same by every attack.
         gaps = bounds.outcome_bounds(by_attack[0], pairs, at_most)
         numbers += _checked(OUTCOMES, pair_names, gaps)
+        odds = bounds.odds_bounds(self.panel, pairs, at_most, self.variance_inflation)
+        numbers += _checked(ODDS, pair_names, odds)
+        disparities = disparity_bounds(self.measured(GAP.name), pairs, at_most)
+        numbers += _checked(DISPARITY, pair_names, disparities)
         spent = bounds.spent_bounds(self.release, self.panel, at_most)
         numbers += _checked(SPENT, groups, spent)
         at_least = Tails(upper=levels.breaks, lower=levels.hold)
@@ -387,7 +396,7 @@ def what_would_decide(setting: Candidate, checked: Checked, levels: Levels) -> N
     More splits lower the part of the variance above ``lasting``, and more people lower
     all of it.
     """
-    is_open = checked.answer == "open"
+    is_open = checked.answer == "open" and checked.what not in UNPLANNED
     if not is_open or checked.value is None or checked.limit is None:
         return NOTHING_HELPS
     distance = abs(checked.limit - checked.value)

@@ -24,8 +24,10 @@ from pcer.auditing.record import Result
 from pcer.deciding.candidates import (
     ACCURACY,
     DIFFERENCE,
+    DISPARITY,
     EXPOSURE,
     LIMITS,
+    ODDS,
     OUTCOMES,
     SPENT,
     UNKNOWN_MARGIN,
@@ -94,6 +96,8 @@ def recommend(  # noqa: PLR0913 # a front door
     largest_exposure: float | None = None,
     largest_difference: float | None = None,
     largest_outcome_gap: float | None = None,
+    largest_odds_gap: float | None = None,
+    largest_disparity: float | None = None,
     most_spent: float | None = None,
     least_accuracy: float | None = None,
 ) -> Recommendation:
@@ -112,6 +116,10 @@ def recommend(  # noqa: PLR0913 # a front door
         largest_difference: most by which that may differ between two groups, in points.
         largest_outcome_gap: most by which outcomes of two groups may differ, in points
             of 100.
+        largest_odds_gap: the same among people with the same true outcome: of true and
+            of false positive rates, the larger difference.
+        largest_disparity: most that the size of the paper's Delta PCER may be, by the
+            overfitting gap; a setting whose gaps are not detected stays open.
         most_spent: most epsilon that a group's people may spend on average, by receipts
             or promise.
         least_accuracy: least accuracy on test records, of 100.
@@ -125,6 +133,8 @@ def recommend(  # noqa: PLR0913 # a front door
             EXPOSURE: largest_exposure,
             DIFFERENCE: largest_difference,
             OUTCOMES: largest_outcome_gap,
+            ODDS: largest_odds_gap,
+            DISPARITY: largest_disparity,
             SPENT: most_spent,
             ACCURACY: least_accuracy,
         },
@@ -189,6 +199,8 @@ def _levels(settings: Sequence[Candidate], limits: Iterable[str]) -> Levels:
         EXPOSURE: n_attacks * n_groups,
         DIFFERENCE: n_attacks * n_pairs,
         OUTCOMES: n_pairs,
+        ODDS: 2 * n_pairs,  # of either rate
+        DISPARITY: n_pairs,
         SPENT: n_groups,
         ACCURACY: n_groups,
     }
@@ -218,7 +230,7 @@ def _require_answerable(
     for of_setting in numbers:
         bounded |= {each.what for each in of_setting if each.upper is not None}
     for name in limits:
-        if name not in bounded:
+        if name not in {*bounded, DISPARITY}:  # which data may not show anywhere
             lack = say("recommend", f"lacks_{name}")
             raise InputError(f"no release can answer {name}; {lack}.", field=name)
 

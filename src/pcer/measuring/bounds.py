@@ -17,11 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.measuring.checks.arrays import stated_epsilon
-from pcer.measuring.exposure import Measured, Pair
+from pcer.measuring.exposure import Measured, Pair, measure_panel
 from pcer.measuring.group_differences import PairDifference, compare_pairs
+from pcer.measuring.plan import Plan
 from pcer.measuring.release_changes import Contrast
 from pcer.measuring.variances import bonferroni_z, by_split
 from pcer.metrics import FloatArray
+from pcer.release.attack_kinds import GAP
 from pcer.release.file import Release
 from pcer.release.panel import Panel
 from pcer.release.records import Bound
@@ -81,6 +83,34 @@ def difference_bounds(
 def outcome_bounds(measured: Measured, pairs: tuple[Pair, ...], tails: Tails) -> Bounds:
     """(pair,) by how many of 100 the outcomes of two groups differ."""
     return _apart(compare_pairs(measured, pairs).benefit, 100.0, 1.0, tails)
+
+
+def odds_bounds(
+    panel: Panel,
+    pairs: tuple[Pair, ...],
+    tails: Tails,
+    variance_inflation: FloatArray | None = None,
+) -> Bounds:
+    """(pair,) the larger difference of true or of false positive rates, of 100.
+
+    NaN where the release has no counts.
+    """
+    if panel.test is None:
+        return Bounds(*np.full((4, len(pairs)), np.nan))
+    found = []
+    for rate in ("true_positive_rate", "false_positive_rate"):
+        measured = measure_panel(
+            panel, Plan(benefit=rate), GAP.name, variance_inflation=variance_inflation
+        )
+        found.append(outcome_bounds(measured, pairs, tails))
+    first, second = found
+    is_first = first.value >= second.value
+    return Bounds(
+        value=np.maximum(first.value, second.value),
+        error=np.where(is_first, first.error, second.error),
+        lower=np.maximum(first.lower, second.lower),
+        upper=np.maximum(first.upper, second.upper),
+    )
 
 
 def _apart(

@@ -244,6 +244,7 @@ UNITS: Final = {
         0, LEAST_POINTS, "points of an attacker's success of 100"
     ),
     "largest_outcome_gap": Unit(0, LEAST_POINTS, "points of 100"),
+    "largest_odds_gap": Unit(0, LEAST_POINTS, "points of 100"),
     "least_accuracy": Unit(0, 1.0, "right answers of 100"),
 }
 # The name of earlier versions, for which users look.
@@ -272,6 +273,9 @@ class Policy(Record):
             so that data which can show nothing do not pass.
         largest_outcome_gap: most by which outcomes of two groups may differ, in points
             of 100.
+        largest_odds_gap: the same among people with the same true outcome.
+        largest_disparity: most that the size of Delta PCER may be, by the gap; not
+            known where not both exposures are detected.
         least_accuracy: least accuracy on test records, of 100.
         most_spent: most epsilon that a group's people may have spent on average, by
             receipts.
@@ -290,13 +294,15 @@ class Policy(Record):
     largest_difference: Success | None = None
     largest_detectable: Success | None = None
     largest_outcome_gap: Success | None = None
+    largest_odds_gap: Success | None = None
+    largest_disparity: Annotated[float, Field(ge=0, le=1e9)] | None = None
     least_accuracy: Success | None = None
     most_spent: Annotated[float, Field(gt=0, le=1e4)] | None = None
     fail_on: list[Statement] = Field(default_factory=list)
 
     @field_validator(
         *("largest_exposure", "largest_difference", "largest_detectable"),
-        *("largest_outcome_gap", "least_accuracy"),
+        *("largest_outcome_gap", "largest_odds_gap", "least_accuracy"),
     )
     @classmethod
     def _is_of_100(cls, limit: float | None, field: ValidationInfo) -> float | None:

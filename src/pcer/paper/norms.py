@@ -24,15 +24,16 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
-from pcer import metrics
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random
-from pcer.measuring.exposure import Exposed, Measured, measure_panel
+from pcer.measuring.exposure import Measured, measure_panel
 from pcer.measuring.group_differences import compare_pairs
 from pcer.measuring.outcomes import Benefit, benefit_of, received_of
 from pcer.measuring.plan import BENEFIT_KINDS, POSITIVE_RATE, Plan
-from pcer.measuring.training_variance import Combination, half_width
-from pcer.measuring.variances import by_split, people_covariance
+from pcer.measuring.training_variance import half_width
+from pcer.measuring.variances import by_split
 from pcer.metrics import FloatArray
+from pcer.paper import disparity
+from pcer.paper.disparity import Groups
 from pcer.release.attack_kinds import GAP
 from pcer.release.panel import Panel, panels
 from pcer.wording import SettingName, say
@@ -74,7 +75,7 @@ class Norm(NamedTuple):
 class _Candidates(NamedTuple):
     """All pairs, or all groups, of one setting, of which the worst counts."""
 
-    groups: list[tuple[int, ...]]
+    groups: Groups
     value: FloatArray
     v_now: FloatArray
     v_train: FloatArray
@@ -95,12 +96,12 @@ class _Setting:
     is_beyond_null: bool  # Delta PCER of some pair
 
     @property
-    def pairs(self) -> list[tuple[int, ...]]:
+    def pairs(self) -> Groups:
         """All pairs of groups."""
         return [*combinations(range(len(self.panel.group_names)), 2)]
 
     @property
-    def each(self) -> list[tuple[int, ...]]:
+    def each(self) -> Groups:
         """All groups, one by one."""
         return [(group,) for group in range(len(self.panel.group_names))]
 
@@ -131,13 +132,11 @@ class _Setting:
 # What the norms look at
 
 
-def _of_rates(
-    setting: _Setting, name: str, groups: list[tuple[int, ...]]
-) -> _Candidates:
+def _of_rates(setting: _Setting, name: str, groups: Groups) -> _Candidates:
     """Rates of groups, or their differences."""
     benefit = setting.benefit(name)
     received = received_of(setting.panel, benefit, setting.inflation)
-    rates = _combination(groups)
+    rates = disparity.combination(groups)
     mean = by_split(benefit.rate, setting.panel.split).mean(axis=0)
     return _Candidates(
         groups,
@@ -147,13 +146,6 @@ def _of_rates(
         received.degrees_of_freedom,
         setting.why_nothing,
     )
-
-
-def _combination(groups: list[tuple[int, ...]]) -> Combination:
-    """The first rate minus the second, or the rate alone."""
-    of_sides = np.array(groups, dtype=np.int64).T
-    signs = np.array([[1.0], [-1.0]])[: len(of_sides)]
-    return Combination(of_sides, np.repeat(signs, len(groups), axis=1))
 
 
 def _odds(setting: _Setting) -> _Candidates:
@@ -198,7 +190,7 @@ def _exposures(setting: _Setting) -> _Candidates:
 
 def _without_training(
     setting: _Setting,
-    groups: list[tuple[int, ...]],
+    groups: Groups,
     value: FloatArray,
     variance: FloatArray,
 ) -> _Candidates:
@@ -206,62 +198,11 @@ def _without_training(
     return _Candidates(groups, value, variance, np.zeros_like(value), np.inf, why)
 
 
-def _ratios(setting: _Setting, groups: list[tuple[int, ...]]) -> _Candidates:
-    """PCER of groups, or Delta PCER of pairs, by the gap, with its error.
-
-    V_now is its spread over splits and what people add, to first order: with A = mean
-    of 1 / max(c, floor) and B = mean of R / c^2 where c is above the floor,
-
-        A^2 R(1-R)/N + B^2 P + 2 A B R c / N   of each group.
-    """
-    gap = setting.gap
-    ratio = metrics.pcer(gap.benefit, gap.exposure, floor=gap.floor)
-    per_split = _combination(groups).of(by_split(ratio, setting.panel.split))
-    unknown = np.full(len(groups), np.nan)
-    candidates = _without_training(setting, groups, per_split.mean(axis=0), unknown)
-    if candidates.why is None:
-        candidates = candidates._replace(why=_why_no_ratio(setting))
-    if gap.exposed is None or len(per_split) == 1:
-        return candidates
-    slopes = _slopes(gap)
-    signed = _combination(groups)
-    rates = signed._replace(weights=signed.weights * slopes.rate[signed.groups])
-    people = signed.variance(_people_of_ratios(gap, gap.exposed, slopes))
-    return candidates._replace(
-        v_now=per_split.var(axis=0, ddof=1) / len(per_split) + people,
-        v_train=gap.received.variance_train(rates),
-        degrees_of_freedom=gap.received.degrees_of_freedom,
-    )
-
-
-class _Slopes(NamedTuple):
-    """How PCER moves, on average over splits; arrays over the group."""
-
-    rate: FloatArray  # A: with the rate
-    exposure: FloatArray  # B: with the exposure, downwards
-
-
-def _slopes(gap: Measured) -> _Slopes:
-    slope = 1 / np.maximum(gap.exposure, gap.floor)
-    is_above = gap.exposure > gap.floor
-    fall = np.where(is_above, gap.benefit * slope**2, 0.0)
-    split = gap.panel.split
-    return _Slopes(
-        rate=by_split(slope, split).mean(axis=0),
-        exposure=by_split(fall, split).mean(axis=0),
-    )
-
-
-def _people_of_ratios(gap: Measured, exposed: Exposed, slopes: _Slopes) -> FloatArray:
-    """(group,) what people add to the variance of PCER."""
-    a, b = slopes
-    exposure = np.maximum(exposed.value, 0.0)
-    covariance = people_covariance(gap.received.value, exposure, exposed.n)
-    return np.asarray(
-        a**2 * gap.received.lasting
-        + b**2 * exposed.people_part(exposure)
-        - 2 * a * b * covariance
-    )
+def _ratios(setting: _Setting, groups: Groups) -> _Candidates:
+    """PCER of groups, or Delta PCER of pairs, by the gap, with its error."""
+    found = disparity.ratios_of(setting.gap, groups)
+    why = setting.why_no_exposure or _why_no_ratio(setting)
+    return _Candidates(groups, *found, why)
 
 
 def _why_no_ratio(setting: _Setting) -> str | None:

@@ -30,6 +30,8 @@ UNITS = {
     "most_spent": " of epsilon",
     "largest_difference": " points",
     "largest_outcome_gap": " points",
+    "largest_odds_gap": " points",
+    "largest_disparity": " of PCER",
 }
 
 
