@@ -39,6 +39,7 @@ from pcer.attacks import (
 from pcer.data import load, split
 from pcer.measuring.evidence import alarms
 from pcer.measuring.plan import Plan
+from pcer.measuring.wrongly import wrongly_alarms
 from pcer.metrics import DEFAULT_BUDGETS
 from pcer.release.attack_kinds import GAP
 from pcer.release.panel import Panel
@@ -52,7 +53,7 @@ SEEDS = range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
 """Alarms that should be; that may be on average, and for each model and attack."""
 
-OUTCOMES = "outcomes"
+OUTCOMES, WRONGLY = "outcomes", "wrongly"
 
 Models = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Log odds (model, record), labels, membership."""
@@ -201,6 +202,9 @@ def cells_of(
                 ):  # outcomes are a family of their own, whatever the attack
                     n = int(found.benefits_differ.sum())
                     yield Cell(name, n_splits, share, OUTCOMES, n, n_flips)
+                    wrong = wrongly_alarms([panel], pairs, "harm", n_families=n_flips)
+                    n = int(wrong.sum())
+                    yield Cell(name, n_splits, share, WRONGLY, n, n_flips)
 
 
 def told(cells: list[Cell]) -> None:
@@ -213,7 +217,8 @@ def told(cells: list[Cell]) -> None:
         of_attack = [
             c
             for c in cells
-            if c.attack == attack or (attack == "all" and c.attack != OUTCOMES)
+            if c.attack == attack
+            or (attack == "all" and c.attack not in (OUTCOMES, WRONGLY))
         ]
         row = [
             average([c for c in of_attack if name in (c.model, "all")])
@@ -244,10 +249,10 @@ def flips(words: Sequence[str]) -> None:
     The records of real models are divided at random, half and half and one in five, 200
     times each, and every division is audited: the share with any alarm (exposures or
     ratios differ, or a double disadvantage) should be at most 5 %, and so should the
-    share whose outcomes differ. Models are trained here and kept in benchmarks/results.
-    Attacks that rank records are taken to first order, as in a release; ``--exact``
-    attacks every division anew. Cells are held against 5 % by an exact binomial test,
-    Bonferroni over the cells.
+    shares whose outcomes differ, or whose wrong judgements do. Models are trained here
+    and kept in benchmarks/results. Attacks that rank records are taken to first order,
+    as in a release; ``--exact`` attacks every division anew. Cells are held against 5 %
+    by an exact binomial test, Bonferroni over the cells.
     """
     parser = parser_of(flips)
     parser.add_argument(

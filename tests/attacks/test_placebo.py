@@ -19,6 +19,7 @@ from pcer.attacks.attack import coin_panel
 from pcer.attacks.placebo import pairs_of_groups
 from pcer.measuring.evidence import alarms
 from pcer.measuring.plan import Plan
+from pcer.measuring.wrongly import wrongly_tests
 from tests.attacks.one_group import rows_of, sweep
 from tests.worlds.fleets import exact_panel
 
@@ -311,3 +312,55 @@ def test_what_one_model_can_tell():
     assert {*attack_models([scores], [coins])[0].coins.pooled} >= {*RANKED[:2]}
     everyone_in = replace(scores, member=np.ones((1, 300), dtype=bool))
     assert attack_models([everyone_in], [coins])[0].coins.pooled == {}
+
+
+def test_alarms_of_errors_are_those_of_each_placebo_grouping_alone():
+    settings = two_settings(np.random.default_rng(3), n_records=400, n_models=9)
+    differs = np.arange(400) % 2
+    for one in settings:  # half of the records is judged otherwise
+        one.logits[:, differs == 1] += 3.0
+    made_up = [differs, differs, *drawn(settings[0], 20).codes]
+    coins = Divisions(np.array(made_up, dtype=np.int16), 2)
+    panels = [coin_panel(one, coins, {}) for one in settings]
+    n_wrongly = np.zeros(2, dtype=int)
+    n_outcomes = np.zeros(2, dtype=int)
+    for pair in ((k, k + 1) for k in range(0, 2 * len(made_up), 2)):
+        alone = wrongly_tests(panels, (pair,), "harm").difference.p_value
+        n_wrongly += alone[:, 0] <= 0.05
+        found = alarms(
+            panels, (pair,), Plan(), attack="overfitting_gap", outcome="harm"
+        )
+        n_outcomes += found.benefits_differ[:, 0]
+    assert min(*n_wrongly, *n_outcomes) >= 2
+    for row in checked(settings, coins, n_permutations=19):
+        place = [one.released_epsilon for one in settings].index(row.epsilon)
+        assert (row.n_wrongly, row.n_outcomes) == (n_wrongly[place], n_outcomes[place])
+
+
+def test_the_errors_p_value_permutes_people_of_one_label():
+    """Error rates of the people who can meet the error, group labels shuffled."""
+    scores = sweep(np.random.default_rng(5), n_records=120, n_models=9)
+    scores.logits[:, (scores.group == 1) & (scores.labels == 0)] += 0.8
+    coins = drawn(scores, 5)
+    (row, *_) = checked([scores], coins, n_permutations=1_999)
+
+    at_risk = scores.labels == 0
+    out = ~scores.member & at_risk
+    n = out.sum(axis=0)
+    wrong = np.where(
+        n > 0, (out & (scores.logits > 0)).sum(axis=0) / np.maximum(n, 1), 0
+    )
+    group = scores.group[at_risk]
+    values = wrong[at_risk]
+
+    def distance(codes):
+        first, second = values[codes == 0], values[codes == 1]
+        error = np.sqrt(
+            first.var() / (len(first) - 1) + second.var() / (len(second) - 1)
+        )
+        return abs(first.mean() - second.mean()) / error
+
+    rng = np.random.default_rng(0)
+    drawn_distances = [distance(rng.permutation(group)) for _ in range(1_999)]
+    by_hand = (1 + sum(d >= distance(group) for d in drawn_distances)) / 2_000
+    assert row.wrongly_p_value == pytest.approx(by_hand, abs=0.05)

@@ -368,6 +368,11 @@ def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
     assert broken({"largest_outcome_gap": gap + 0.1, "least_accuracy": 1}) == {}
     assert "is not known (no-DP)" in broken({"most_spent": 10_000})["most_spent"]
     assert broken({"largest_outcome_gap": gap - 0.1})
+    pairs = chain.from_iterable(one.pairs for one in plain.settings)
+    wrong = 100 * max(pair.wrongly.difference.upper_bound for pair in pairs)
+    assert broken({"largest_wrongly_gap": wrong + 0.1}) == {}
+    sentence = broken({"largest_wrongly_gap": wrong - 0.1})["largest_wrongly_gap"]
+    assert f"apart by as much as {wrong:.1f} (" in sentence
 
 
 def test_what_a_rule_promises_to_groups_is_held_as_in_a_recommendation():

@@ -21,11 +21,14 @@ import numpy.typing as npt
 
 from pcer.attacks.attack import Attacked
 from pcer.attacks.permutation import DRAWS, SEED, Permutations, permutation_tests
+from pcer.attacks.pooled import record_rates
 from pcer.attacks.scorers import SettingScores
-from pcer.attacks.sums import Divisions
+from pcer.attacks.sums import Divisions, Groups
 from pcer.measuring.evidence import alarms as alarms_of
 from pcer.measuring.plan import Plan
+from pcer.measuring.wrongly import wrongly_alarms
 from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.release.attack_kinds import GAP
 from pcer.release.panel import Panel
 from pcer.release.records import Outcome, Placebo
 from pcer.statistics import finite_or_none
@@ -148,15 +151,19 @@ def check_with_coins(
         n_permutations: divisions of every pair.
         run: calls tasks, perhaps several at a time, and gives their results in order.
     """
-    first = settings[0]
-    pairs = pairs_of_groups(first.group, len(first.group_names))
+    pairs = pairs_of_groups(settings[0].group, len(settings[0].group_names))
     attacks = _attacks(attacked)
-    tasks = _permutation_tasks(first, attacked, pairs, n_permutations)
+    tasks = _permutation_tasks(settings[0], attacked, pairs, n_permutations)
+    tasks += _error_tasks(settings, pairs, n_permutations, outcome)
     tasks += _alarm_tasks(attacked, coins, pairs, outcome)
     results = list(run(tasks))
-    among = results[: len(pairs)]
-    within_labels = results[len(pairs) : 2 * len(pairs)]
-    alarms = results[2 * len(pairs) :]
+    among, within_labels, errors = (
+        results[start : start + len(pairs)]
+        for start in range(0, 3 * len(pairs), len(pairs))
+    )
+    n_wrongly, *alarms = results[3 * len(pairs) :]
+    by_gap = attacks.index(GAP.name)  # whose panels have counts
+    of_rates = {"n_outcomes": alarms[by_gap]["n_outcomes"], "n_wrongly": n_wrongly}
 
     rows = []
     for s, a, p in np.ndindex(len(settings), len(attacks), len(pairs)):
@@ -173,7 +180,8 @@ def check_with_coins(
             n_permutations=n_permutations,
             **_against_exact(attacked[s], attack, coins.n_groups, pairs[p]),
             **_p_values(among[p], within_labels[p], (s, a)),
-            **{name: int(count[s, p]) for name, count in alarms[a].items()},
+            **{name: int(n[s, p]) for name, n in (alarms[a] | of_rates).items()},
+            wrongly_p_value=finite_or_none(errors[p].exposure[s, 0]),
         )
         rows.append(row)
     return rows
@@ -228,23 +236,64 @@ def _permutation_tasks(
     return tasks
 
 
+def _error_tasks(
+    settings: Sequence[SettingScores],
+    pairs: Sequence[GroupPair],
+    n_permutations: int,
+    outcome: Outcome,
+) -> list[Task]:
+    """Permutation tests of wrong judgements, among the people who can meet them.
+
+    Those are one label's: the positive rate among them is the rate of false positives,
+    or 1 less that of false negatives.
+    """
+    first = settings[0]
+    label = 0 if outcome == "harm" else 1
+    codes = np.where(first.labels == label, first.group, -1)
+    groups = Groups(codes, len(first.group_names))
+    numbers = []
+    for one in settings:
+        rate, _ = record_rates(one.answers, one.labels, one.member, groups)
+        numbers.append(groups.by_record(rate.value, rate.own))
+    errors = np.array(numbers)
+    nothing = np.zeros_like(errors)
+    tasks: list[Task] = []
+    for pair in pairs:
+        arguments = (errors[:, None], nothing, codes, pair, n_permutations)
+        tasks.append((permutation_tests, arguments))
+    return tasks
+
+
 def _alarm_tasks(
     attacked: Sequence[Attacked],
     coins: Divisions,
     pairs: Sequence[GroupPair],
     outcome: Outcome,
 ) -> list[Task]:
-    """Audits of all placebo groupings, an attack after the other."""
+    """Audits of all placebo groupings: of errors, then one attack after the other."""
     families = []
     for start in range(0, len(coins) * coins.n_groups, coins.n_groups):
         families += [(start + first, start + second) for first, second in pairs]
     rates = [result.positive_rate for result in attacked]
     panels = [result.coins for result in attacked if result.coins is not None]
-    tasks: list[Task] = []
+    of_errors = (panels, tuple(families), outcome, len(coins))
+    tasks: list[Task] = [(_count_wrongly, of_errors)]
     for name in _attacks(attacked):
         arguments = (panels, rates, tuple(families), name, outcome, len(coins))
         tasks.append((_count_alarms, arguments))
     return tasks
+
+
+def _count_wrongly(
+    panels: Sequence[Panel],
+    families: tuple[GroupPair, ...],
+    outcome: Outcome,
+    n_draws: int,
+) -> IntArray:
+    """(setting, pair) how many placebo groupings have different rates of errors."""
+    alarms = wrongly_alarms(panels, families, outcome, n_families=n_draws)
+    by_grouping = alarms.reshape(len(panels), n_draws, -1)
+    return np.asarray(by_grouping.sum(axis=1))
 
 
 def _count_alarms(
@@ -277,6 +326,7 @@ def _count_alarms(
         "n_ratio": n_ratio,
         "n_double": (real.double_disadvantage >= 0).reshape(shape).sum(axis=1),
         "n_any": np.full_like(n_ratio, n_any),
+        "n_outcomes": coin.benefits_differ.reshape(shape).sum(axis=1),
     }
 
 

@@ -112,6 +112,8 @@ class RateAnswer(SizedAnswer):
     degrees_of_freedom: int | None
     # Whether training noise is taken out of what training moves; None: no such part.
     is_noise_known: bool | None
+    n_made_up: int | None  # made-up groups whose rates differ, of ``n_draws``
+    n_draws: int | None
 
 
 class OutcomesAnswer(RateAnswer):
@@ -125,6 +127,7 @@ class WronglyAnswer(RateAnswer):
 
     answer: AboutErrors
     error: str  # the rate that harms people: false_positive_rate, ...
+    permutation_p: float | None  # of the real groups among permuted ones
 
 
 class RatioAnswer(PairAnswer):

@@ -24,8 +24,9 @@ from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
 from pcer.auditing.six import six_answers
 from pcer.errors import InputError
+from pcer.measuring.judged import FamilyP, Judged, judge
 from pcer.measuring.plan import Plan
-from pcer.measuring.tested import FamilyP, Judged, Tested, judge, run_tests
+from pcer.measuring.tested import Tested, run_tests
 from pcer.paper.numbers import paper_numbers
 from pcer.paper.rankings import as_published
 from pcer.release.file import Release, releases_at

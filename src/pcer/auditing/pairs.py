@@ -1,7 +1,7 @@
 """What does an audit say of two groups in one setting?
 
 ``settings`` asks ``pair_result`` for every pair. Numbers come ready from ``judge``
-(measuring/tested.py); here they fill records, and what is shown gets its size. The
+(measuring/judged.py); here they fill records, and what is shown gets its size. The
 answers follow from ``Evidence``, which stands after every downgrade.
 
 To add an answer: its record (answers.py), a field of ``PairResult``, and a function
@@ -19,10 +19,11 @@ from pcer.auditing import answers, record
 from pcer.measuring.evidence import Evidence, Statement
 from pcer.measuring.exposure import Measured
 from pcer.measuring.group_differences import PairDifference
+from pcer.measuring.judged import Amounts, Judged
 from pcer.measuring.outcomes import Received
 from pcer.measuring.plan import Verdict
 from pcer.measuring.sizes import COIN, NEAR_CERTAINTY_FROM, Size, size_of
-from pcer.measuring.tested import Amounts, Judged, PlaceboCheck, Tested
+from pcer.measuring.tested import PlaceboCheck, Tested
 from pcer.metrics import FloatArray
 from pcer.paper.numbers import interval_or_none
 from pcer.paper.records import PublishedPair
@@ -213,6 +214,7 @@ def _outcomes(compared: ComparedPair) -> answers.OutcomesAnswer:
     elif differs:
         answer = "differ"
 
+    check = compared.placebo(tested.attack)
     is_harm = tested.plan.outcome_of(tested.release.subject.outcome) == "harm"
     of_rate = ComparedRate(
         compared,
@@ -224,6 +226,8 @@ def _outcomes(compared: ComparedPair) -> answers.OutcomesAnswer:
     return answers.OutcomesAnswer(
         **of_rate.fields(differs=differs),
         answer=answer,
+        n_made_up=None if check is None else check.n_outcomes,
+        n_draws=None if check is None else check.n_draws,
         downgraded=compared.downgraded("outcomes"),
     )
 
@@ -255,11 +259,15 @@ def _wrongly(compared: ComparedPair) -> answers.WronglyAnswer:
         received,
         more_is_worse=True,
     )
+    check = compared.placebo(tested.attack)
     is_withdrawn = p_value <= SIGNIFICANCE and not differs
     return answers.WronglyAnswer(
         **of_rate.fields(differs=differs),
         answer=answer,
         error=wrongly.kind.name,
+        n_made_up=None if check is None else check.n_wrongly,
+        n_draws=None if check is None else check.n_draws,
+        permutation_p=None if check is None else check.wrongly_p,
         downgraded=judged.wrongly_reason if is_withdrawn else None,
     )
 

@@ -29,8 +29,10 @@ from pcer.measuring import bounds
 from pcer.measuring.bounds import Tails
 from pcer.measuring.checks import DeclarationFinding
 from pcer.measuring.exposure import Measured
+from pcer.measuring.group_differences import rate_differences
+from pcer.measuring.judged import printed_tails
 from pcer.measuring.plan import NO_MARGIN, Plan, Policy
-from pcer.measuring.tested import Tested, printed_tails
+from pcer.measuring.tested import Tested
 from pcer.metrics import FloatArray
 from pcer.paper.disparity import disparity_bounds
 from pcer.release.attack_kinds import GAP, SHADOWS, Basis, attack_kind, attack_named
@@ -380,6 +382,19 @@ def _disparities(audit: Audit, tested: Tested) -> list[Bound]:
     return found
 
 
+def _wrongly_gaps(audit: Audit, tested: Tested) -> list[Bound]:
+    """By how many of 100 the wrong judgements of each pair may differ."""
+    pairs = _all_pairs(audit)
+    tails = _tails(printed_tails(tested).wrongly)
+    wrongly = tested.wrongly
+    difference = rate_differences(wrongly.received, pairs, among=wrongly.has_enough)
+    upper = bounds.apart(difference, 100.0, 1.0, tails).upper
+    found = []
+    for setting, of_setting in zip(audit.settings, upper, strict=True):
+        found += _bounds_at(setting.name.full, _pair_names(audit), of_setting)
+    return found
+
+
 def _spent(audit: Audit, tested: Tested) -> list[Bound]:
     """The mean epsilon of each group's receipts, at most what was promised to it."""
     names = audit.subject.groups
@@ -479,6 +494,12 @@ LIMITS: Final = (
         unit="of PCER",
         claim="may differ by as much as",
         bounds=_disparities,
+    ),
+    Limit(
+        rule="largest_wrongly_gap",
+        unit="points",
+        claim="may be wrongly judged at rates apart by as much as",
+        bounds=_wrongly_gaps,
     ),
     Limit(
         rule="most_spent",

@@ -1,7 +1,7 @@
 """What does an audit say of one setting, and of each group in it?
 
 ``audit`` asks ``setting_result`` once a setting. Numbers come ready from ``judge``
-(measuring/tested.py) and from the room paper; here they fill records, of pairs in
+(measuring/judged.py) and from the room paper; here they fill records, of pairs in
 ``pairs``.
 
 To add a verdict: a member of ``Verdict`` (measuring/plan.py), a line of
@@ -22,10 +22,11 @@ from pcer.auditing.pairs import (
 )
 from pcer.measuring.checks.arrays import stated_epsilon
 from pcer.measuring.exposure import LEAST_RECORDS, Measured
+from pcer.measuring.judged import Judged
 from pcer.measuring.outcomes import benefit_of
 from pcer.measuring.plan import Plan
 from pcer.measuring.sizes import Level
-from pcer.measuring.tested import Judged, Tested
+from pcer.measuring.tested import Tested
 from pcer.measuring.variances import by_split
 from pcer.metrics import FloatArray
 from pcer.paper.numbers import OVER_SPLITS, SettingNumbers

@@ -402,34 +402,37 @@ def _withdrawn(setting: SettingResult) -> Iterable[Withdrawn]:
 
 def _made_up(setting: SettingResult, found: Sequence[FoundSize]) -> MadeUp | None:
     """The count of the first finding that has one; without a finding, of any alarm."""
-    findings: list[Literal["exposure", "any"]] = []
-    if any(one.finding == "exposure" for one in found):
-        findings.append("exposure")
-    for finding in (*findings, "any"):
-        counts = [*_counts(setting, finding)]
+    findings: list[Finding | Literal["any"]] = [*(one.finding for one in found), "any"]
+    for finding in findings:
+        counts = [*filter(None, (_count(pair, finding) for pair in setting.pairs))]
         if counts:
             return max(counts, key=lambda count: count.n)
     return None
 
 
-def _counts(
-    setting: SettingResult, finding: Literal["exposure", "any"]
-) -> Iterable[MadeUp]:
-    """The counts of every pair that the finding is about."""
-    for pair in setting.pairs:
-        check = pair.exposure.placebo
-        is_about = finding == "any" or pair.exposure.group is not None
-        if check is None or not is_about:
-            continue
-        n = check.n_any if finding == "any" else check.n_exposure
-        if n is not None:
-            yield MadeUp(
-                finding=finding,
-                attack=pair.exposure.attack,
-                n=n,
-                n_draws=check.n_draws,
-                n_expected=math.ceil(SIGNIFICANCE * check.n_draws),
-            )
+def _count(pair: PairResult, finding: Finding | Literal["any"]) -> MadeUp | None:
+    """Made-up groups that raise this finding, if it is about the pair."""
+    attack: str | None = pair.exposure.attack
+    check = pair.exposure.placebo
+    n = n_draws = None
+    if finding in ("wrongly", "outcomes"):
+        rates = pair.wrongly if finding == "wrongly" else pair.outcomes
+        attack = None
+        if rates.group is not None:
+            n = rates.n_made_up
+            n_draws = rates.n_draws
+    elif check is not None and (finding == "any" or pair.exposure.group is not None):
+        n = {"any": check.n_any, "exposure": check.n_exposure}.get(finding)
+        n_draws = check.n_draws
+    if n is None or n_draws is None:
+        return None
+    return MadeUp(
+        finding=finding,
+        attack=attack,
+        n=n,
+        n_draws=n_draws,
+        n_expected=math.ceil(SIGNIFICANCE * n_draws),
+    )
 
 
 # What is shown, the largest first

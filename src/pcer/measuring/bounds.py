@@ -77,12 +77,12 @@ def difference_bounds(
     """(pair,) by how many right answers of 100 the exposures of two groups differ."""
     difference = compare_pairs(measured, pairs).exposure
     largest = max(1.0, measured.attack_kind.scale.largest)
-    return _apart(difference, points_of(measured), largest, tails)
+    return apart(difference, points_of(measured), largest, tails)
 
 
 def outcome_bounds(measured: Measured, pairs: tuple[Pair, ...], tails: Tails) -> Bounds:
     """(pair,) by how many of 100 the outcomes of two groups differ."""
-    return _apart(compare_pairs(measured, pairs).benefit, 100.0, 1.0, tails)
+    return apart(compare_pairs(measured, pairs).benefit, 100.0, 1.0, tails)
 
 
 def odds_bounds(
@@ -113,7 +113,7 @@ def odds_bounds(
     )
 
 
-def _apart(
+def apart(
     difference: PairDifference, points: float, largest: float, tails: Tails
 ) -> Bounds:
     """The size of differences in points, whichever group has more."""

@@ -245,6 +245,7 @@ UNITS: Final = {
     ),
     "largest_outcome_gap": Unit(0, LEAST_POINTS, "points of 100"),
     "largest_odds_gap": Unit(0, LEAST_POINTS, "points of 100"),
+    "largest_wrongly_gap": Unit(0, LEAST_POINTS, "points of 100"),
     "least_accuracy": Unit(0, 1.0, "right answers of 100"),
 }
 # The name of earlier versions, for which users look.
@@ -276,6 +277,7 @@ class Policy(Record):
         largest_odds_gap: the same among people with the same true outcome.
         largest_disparity: most that the size of Delta PCER may be, by the gap; not
             known where not both exposures are detected.
+        largest_wrongly_gap: likewise of wrong judgements, by the upper bound.
         least_accuracy: least accuracy on test records, of 100.
         most_spent: most epsilon that a group's people may have spent on average, by
             receipts.
@@ -296,13 +298,15 @@ class Policy(Record):
     largest_outcome_gap: Success | None = None
     largest_odds_gap: Success | None = None
     largest_disparity: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    largest_wrongly_gap: Success | None = None
     least_accuracy: Success | None = None
     most_spent: Annotated[float, Field(gt=0, le=1e4)] | None = None
     fail_on: list[Statement] = Field(default_factory=list)
 
     @field_validator(
         *("largest_exposure", "largest_difference", "largest_detectable"),
-        *("largest_outcome_gap", "largest_odds_gap", "least_accuracy"),
+        *("largest_outcome_gap", "largest_odds_gap", "largest_wrongly_gap"),
+        "least_accuracy",
     )
     @classmethod
     def _is_of_100(cls, limit: float | None, field: ValidationInfo) -> float | None:

@@ -23,7 +23,7 @@ from pcer.measuring.variances import by_split
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release.panel import Panel
 from pcer.release.records import Outcome
-from pcer.statistics import holm
+from pcer.statistics import SIGNIFICANCE, holm
 
 # The error that harms people, by what a positive prediction is for them.
 ERROR_OF: Final[dict[Outcome, BenefitKind]] = {
@@ -72,6 +72,23 @@ def wrongly_tests(
     difference = rate_differences(received, pairs, among=enough)
     tested = difference._replace(p_value=holm(difference.p_alone))
     return Wrongly(kind, received, enough, tested)
+
+
+def wrongly_alarms(
+    panels: Sequence[Panel],
+    pairs: tuple[Pair, ...],
+    outcome: Outcome,
+    *,
+    n_families: int,
+) -> BoolArray:
+    """(setting, pair) whose error rates differ, each family of pairs tested alone.
+
+    ``pairs`` are of all families, in blocks of equal size.
+    """
+    found = wrongly_tests(panels, pairs, outcome).difference.p_alone
+    by_family = np.split(found, n_families, axis=1)
+    adjusted = np.concatenate([holm(p) for p in by_family], axis=1)
+    return np.asarray(adjusted <= SIGNIFICANCE)
 
 
 def _has_enough(panel: Panel, errors: Benefit) -> BoolArray:

@@ -186,8 +186,13 @@ class Placebo(Record):
     n_exposure: Count | None = None
     n_ratio: Count | None = None
     n_any: Count | None = None
+    # Draws whose outcomes, or whose rates of wrong judgements, differ in this setting;
+    # both are the same for every attack.
+    n_outcomes: Count | None = None
+    n_wrongly: Count | None = None
     exposure_p_value: Rate | None = None
     exposure_p_value_within_labels: Rate | None = None
+    wrongly_p_value: Rate | None = None  # of rates of wrong judgements
     # Draws also attacked exactly (others are taken to first order), and their root mean
     # square difference, in errors.
     n_exact: Count | None = None

@@ -32,6 +32,7 @@ UNITS = {
     "largest_outcome_gap": " points",
     "largest_odds_gap": " points",
     "largest_disparity": " of PCER",
+    "largest_wrongly_gap": " points",
 }
 
 
