@@ -48,6 +48,7 @@ LONG = {
     "opacus",
     "training",
     "models",
+    "loops",
     TRAINED,
     "scikit-learn-in-five-minutes",
 }
@@ -216,6 +217,9 @@ SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
     ),
     "docs/format.md": lambda names, told: (
         told == "".join(blocks("docs/format.md", "text"))
+    ),
+    "docs/loops.md": lambda names, told: (
+        told.count("against") == 2 and 7 < names["spent"] < 10
     ),
     "docs/norms.md": lambda names, told: (
         told == "".join(blocks("docs/norms.md", "text"))
