@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from html import escape as escape_html
 from html import unescape
 from itertools import combinations, product
 from typing import Any, get_args
@@ -17,14 +18,17 @@ import pytest
 
 import pcer
 from pcer import wording
+from pcer.auditing import sentences
 from pcer.auditing.record import Audit, SettingResult, strongest
-from pcer.auditing.sentences import telling
+from pcer.auditing.sentences import headline
+from pcer.auditing.sentences.rows import Row
 from pcer.cli.audit import print_audits
 from pcer.measuring.plan import GUARDED, SETTING_VERDICTS, Benefit
+from pcer.release.attack_kinds import ATTACK_KINDS, attack_kind
 from pcer.release.file import Release, parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.formats.latex import latex_text
-from pcer.report.formats.markdown import markdown_text
+from pcer.report.formats.markdown import MARKUP, markdown_text
 from tests.pages import ROOT, SAMPLES, Html, renamed
 from tests.worlds.releases import World, simulate
 
@@ -32,26 +36,6 @@ FILES = [*SAMPLES, ROOT / "tests/releases/forest.release.json"]
 N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
 # Most of them run in `make test-more`.
 QUICK = pcer.Plan(resamples=20, null_draws=1)
-
-CLAIMS = {
-    "exposure": {
-        "differs": r"^(?:\w+ in group )?(.+?)(?: (?:worker|defendant|professional)s)?"
-        r" are easier to recognise",
-        "no_difference_shown": r"[Nn]o group is shown to be easier|no exposure difference is shown|"
-        r"shows no exposure difference|[Oo]nly other attacks show()",
-        "equal_within_margin": r"All groups are equally easy to recognise()",
-        "none_detected": r"recognised better than|recognises? nobody|no exposure is detected|"
-        r"[Oo]nly other attacks (?!show)()",
-        "cannot_tell": r"cannot tell who is easier to recognise()",
-    },
-    "outcomes": {
-        "differ": r"(?:less|more) often:|worse served:()",
-        "no_difference_shown": r"No difference in outcomes is shown()",
-        "not_given": r"does not give the outcomes()",
-        "cannot_tell": r"cannot tell who is worse served()",
-    },
-}
-"""What a headline says for each answer, and of no other."""
 
 
 def plain(text: str) -> str:
@@ -67,7 +51,7 @@ def check_object(audit: Audit) -> None:
     for setting in audit.settings:
         assert setting.verdict is strongest(pair.verdict for pair in setting.pairs)
         assert bool(setting.named) == setting.verdict.is_alarm
-        check_headline(audit, setting)
+        check_rows(audit, setting)
     for pair in pairs:
         exposure, outcomes, double = (
             pair.exposure,
@@ -85,24 +69,51 @@ def check_object(audit: Audit) -> None:
     assert audit.attacks[0].attack == audit.attack
 
 
-def check_headline(audit: Audit, setting: SettingResult) -> None:
-    """Both answers and no other, the right groups as subjects; weak where it is, at the head."""
-    said = setting.headline
-    for axis, claims in CLAIMS.items():
-        answer = telling.answer_of(setting, axis)
-        found = [
-            name
-            for name, claim in claims.items()
-            if re.search(claim, said, re.IGNORECASE)
-        ]
-        assert found == [answer], said
-    if telling.answer_of(setting, "exposure") == "differs":
-        subject = re.search(CLAIMS["exposure"]["differs"], said, re.IGNORECASE)[
-            1
-        ].lower()
-        assert subject in {str(pair.exposure.group).lower() for pair in setting.pairs}
-    weak = said.startswith("This file is too weak to clear the model")
-    assert weak == telling.is_weak(audit, setting)
+def check_rows(audit: Audit, setting: SettingResult) -> None:
+    """Each of six questions is answered as the numbers say, and headlines agree."""
+    said = sentences.of(audit, setting)
+    spotting, easier, serving, both, delta, trust = said.rows
+    six = setting.answers
+    assert spotting.answer == wording.say("level", setting.level)
+    assert spotting.is_alarm == (setting.level in ("often", "almost_always"))
+    clear = {"clear", "far"}
+    exposures = [pair.exposure for pair in setting.pairs]
+    errors = [pair.wrongly for pair in setting.pairs]
+    assert easier.is_alarm == any(one.size in clear for one in exposures)
+    assert serving.is_alarm == any(one.size in clear for one in errors)
+    assert not (both.is_alarm)
+    assert not (delta.is_alarm)
+    assert not (trust.is_alarm)
+    differs = {one.group for one in exposures if one.answer == "differs"}
+    named = re.split(": |; | and |, ", easier.answer)
+    assert differs <= {*named} or "more group" in easier.answer
+    assert bool(differs) == (
+        not easier.answer.startswith(("Not shown", "No:", "Cannot"))
+    )
+    assert both.answer.startswith("Yes: ") == (six.both.answer == "yes")
+    for row in said.rows:
+        assert row.answer
+        for figure in row.figures:
+            check_names_its_attack(audit, row, figure)
+    n_words = headline.n_words(said.headline, audit.subject.groups)
+    assert n_words <= headline.MOST_WORDS
+    weak = said.headline.startswith("This file cannot tell whether anybody")
+    assert weak <= (setting.level == "cannot_tell")
+    if " of 100 times" in said.headline:
+        assert "coin" in said.headline
+
+
+ATTACKS = {attack.label for attack in ATTACK_KINDS.values()} | {"their attack"}
+
+
+def check_names_its_attack(audit: Audit, row: Row, figure: str) -> None:
+    """A figure about exposure names the attack that it is of."""
+    is_of_exposure = row.question in (
+        wording.say("question", "spotting"),
+        wording.say("question", "easier"),
+    )
+    if is_of_exposure and re.search(r"\d of 100|: (not )?shown\.$|\(p ", figure):
+        assert any(attack in figure for attack in ATTACKS), figure
 
 
 def check_junit(audits: Sequence[Audit]) -> None:
@@ -127,16 +138,13 @@ def check_junit(audits: Sequence[Audit]) -> None:
         assert audit.headline in (suite.findtext("system-out") or "")
 
 
-def check_text(audit: Audit, text: str, *, escape=str) -> None:
-    """A rendered text has the headline, and no answer that no setting has."""
+def check_text(audit: Audit, text: str, *, escape=str, has_rows=True) -> None:
+    """A rendered text has the headline and the six answers."""
     text = plain(text)
     assert plain(escape(audit.headline)) in text
-    differing = {telling.answer_of(setting, "exposure") for setting in audit.settings}
-    assert ("are easier to recognise" in text) == ("differs" in differing)
-    if not any(
-        pair.double_disadvantage.group for b in audit.settings for pair in b.pairs
-    ):
-        assert "Double disadvantage: " not in text
+    for row in sentences.of(audit, audit.told).rows if has_rows else ():
+        assert plain(escape(row.question)) in text
+        assert plain(escape(row.answer)) in text
 
 
 NUMBER = re.compile(r"[+−]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[+−]\d+)?")
@@ -213,82 +221,48 @@ def check_numbers(audit: Audit, page: str = "") -> None:
     for name, values in found.items():
         for (one, first), (other, second) in combinations(values, 2):
             assert abs(one - other) <= 1.001 * (first + second), (name, values)
-    scale, pairs = (
-        audit.attack_kind.scale,
-        [pair for b in audit.settings for pair in b.pairs],
-    )
-    base = 50 if scale.is_advantage else 0
-    bounds = [
-        (g.exposure.upper_bound, base)
-        for b in audit.settings
-        for g in b.groups.values()
-    ]
-    bounds += [(pair.exposure.difference.upper_bound, 0) for pair in pairs]
-    printed = [at + scale.per_unit * bound for bound, at in bounds if bound is not None]
-    limits = [pair.outcomes.difference.upper_bound for pair in pairs]
-    printed += [100 * limit for limit in limits if limit is not None]
-    for value, half in map(amount, re.findall(r"\bat most ([\d.]*\d)", everything)):
-        assert any(abs(value - bound) <= 1.001 * half for bound in printed), value
-    told = "" if audit.told.model is None else f"{audit.told.model}, "
-    told += "none" if audit.told.epsilon is None else f"{audit.told.epsilon:g}"
-    cells = [
-        each
-        for (_, setting, _), values in found.items()
-        if setting == told
-        for each in values
-    ]
-    said = r"(\d[\d.]*) (?:of|points|hundredths)\b[^,.]*, against ([\d.]*\d)"
-    for pair in re.findall(said, audit.headline):
-        for value, half in map(amount, pair):
-            assert any(
-                abs(value - cell) <= 1.001 * (half + other) for cell, other in cells
-            ), pair
+    check_bounds(audit, everything)
+
+
+def check_bounds(audit: Audit, text: str) -> None:
+    """What is said to be the most is the end of an interval that the audit has."""
+    scale = audit.attack_kind.scale
+    per_success = scale.per_success or scale.per_unit
+    pairs = [pair for setting in audit.settings for pair in setting.pairs]
+    ends = []
+    for setting in audit.settings:
+        for group in setting.groups.values():
+            if group.exposure.interval is not None:
+                ends += [50 + per_success * end for end in group.exposure.interval]
+    for pair in pairs:
+        for one in (pair.exposure, pair.outcomes, pair.wrongly):
+            ends += [100 * abs(end) for end in one.difference.interval or ()]
+        for found in pair.exposure.by_attack:
+            per_unit = attack_kind(found.attack).scale.per_unit
+            for end in found.difference.interval or ():
+                ends.append(per_unit * abs(end))
+    if audit.next_setting is not None:
+        ends += map(abs, audit.next_setting.accuracy_lost)
+    for setting in audit.settings:
+        for group in setting.groups.values():
+            if group.exposure.upper_bound is not None:
+                ends.append(scale.per_unit * group.exposure.upper_bound)
+    for value, half in map(amount, re.findall(r"\bat most ([\d.]*\d)", text)):
+        assert any(abs(value - end) <= 1.001 * half for end in ends), value
 
 
 def check_opinion(audit: Audit) -> None:
-    """Both answers are those of the JSON, and every number occurs in it, in the page's units."""
-    text, tree = re.sub(r"\\(.)", r"\1", audit.opinion()), audit.to_tree()
-    rows = re.findall(
-        r"^\| (.+?) \| ([^|]+?) \| ([^|]+?) \| [^|]+ \|$", text, re.MULTILINE
-    )
-    said = {name: answers for name, *answers in rows}
-    for budget in tree["settings"]:
-        answers = said[wording.setting_name(budget["model"], budget["epsilon"])]
-        for axis, answer in zip(("exposure", "outcomes"), answers, strict=True):
-            found = {pair[axis]["answer"] for pair in budget["pairs"]}
-            code, _, named = answer.partition(": ")
-            strongest_of = next(each for each in telling.ANSWERS if each in found)
-            assert code.replace(" ", "_") in (strongest_of, "equal_within_margin")
-            groups = [
-                pair[axis]["group"] for pair in budget["pairs"] if pair[axis]["group"]
-            ]
-            assert named == wording.listed(list(dict.fromkeys(groups)))
-    values, sentences = [*leaves(tree, (int, float))], " ".join(leaves(tree, (str,)))
-    values.append(audit.subject.n_audited or 0)
-    names = [audit.subject.dataset, audit.subject.attribute, *audit.subject.groups]
-    for part in [audit.release_sha256, audit.plan_sha256, *audit.family, *names]:
-        text = text.replace(part, "")
-    for number in NUMBER.findall(text):
-        value, half = amount(number)
-        forms = (
-            form for v in values for form in (v, 100 * v, 50 + 100 * v, 50 + 50 * v)
-        )
-        is_unit = number in ("100", "50")
-        occurs = re.search(rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)", sentences)
-        assert (
-            is_unit or occurs or any(abs(v - value) <= 1.001 * half for v in forms)
-        ), number
+    """The six answers stand in it, and it always asks for something."""
+    text = re.sub(r"\\(.)", r"\1", audit.opinion())
+    for row in sentences.of(audit, audit.told).rows:
+        assert f"{row.question} **{row.answer}.**" in text
+    _, _, asked = text.partition("## What to ask for")
+    assert len([line for line in asked.splitlines() if line]) >= 4
 
 
-def leaves(tree: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
-    """Every number or text of plain objects, names of objects among the texts."""
-    if isinstance(tree, dict):
-        yield from leaves([*tree, *tree.values()], kinds)
-    elif isinstance(tree, list):
-        for each in tree:
-            yield from leaves(each, kinds)
-    elif isinstance(tree, kinds) and not isinstance(tree, bool):
-        yield tree
+def html_text(text: str) -> str:
+    """Text as a notebook shows it, names isolated."""
+    return escape_html(text)
 
 
 def check_all(audits: Sequence[Audit], printed: str) -> None:
@@ -300,8 +274,10 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
     check_junit(audits)
     markdown, latex = to_markdown_page(audits), to_latex_tables(audits)
     for audit in audits if len(audits) == 1 else ():
-        assert sum(any(map(str.isalnum, part)) for part in markdown.split()) <= 400
+        shown = [w for w in markdown.split() if not MARKUP.fullmatch(w)]
+        assert len(shown) <= 400
         check_text(audit, printed)
+        check_text(audit, audit._repr_html_(), escape=html_text)
         check_text(audit, markdown, escape=markdown_text)
         check_text(audit, latex, escape=latex_text)
         check_text(audit, audit.card(), escape=markdown_text)
@@ -327,12 +303,7 @@ POOLED = (
     "rmia_advantage",
     "their_attack",
 )
-SOMETIMES = {
-    "benefit_covariance": 0.0,
-    "null_error": 0.01,
-    "separation": 0.5,
-    "reliability": 0.9,
-}
+SOMETIMES = {"benefit_covariance": 0.0, "null_error": 0.01, "separation": 0.5}
 
 Tree, Rng = dict[str, Any], np.random.Generator
 
@@ -505,7 +476,7 @@ def test_drawn_releases_speak_with_one_voice(chunk, capsys):
         check_all(group, capsys.readouterr().out)
     for release, audit in drawn(chunk)[:: N_DRAWN // PAGES]:
         page = to_report([audit], [release])
-        check_text(audit, Html(page).text)
+        check_text(audit, Html(page).text, has_rows=False)
         check_numbers(audit, page)
 
 
@@ -531,5 +502,5 @@ def test_releases_of_the_repository_speak_with_one_voice(path, capsys):
     print_audits([audit])
     page = to_report([audit], [release])
     check_all([audit], capsys.readouterr().out)
-    check_text(audit, Html(page).text)
+    check_text(audit, Html(page).text, has_rows=False)
     check_numbers(audit, page)

@@ -170,14 +170,14 @@ def p_value(value: float | None) -> str:
     """A p-value as it is printed."""
     if value is None:
         return NOTHING
-    return "<.001" if value < 0.001 else f"{value:.3f}"
+    return "<.001" if value < 0.001 else no_zero(value, 3)
 
 
 def both_p(adjusted: float | None, alone: float | None) -> str:
     """A p-value adjusted over all tests; in brackets the test's own if it differs.
 
     >>> both_p(0.2, 0.004), both_p(0.0001, 0.00001)
-    ('0.200 (0.004)', '<.001')
+    ('.200 (.004)', '<.001')
     """
     first = p_value(adjusted)
     second = p_value(alone)
@@ -279,11 +279,11 @@ def p_words(value: float | None) -> str:
     """A p-value in a sentence.
 
     >>> p_words(0.61), p_words(1e-9)
-    ('p = 0.610', 'p < 0.001')
+    ('p = .610', 'p < .001')
     """
     if value is None:
         return "not tested"
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    return "p < .001" if value < 0.001 else f"p = {no_zero(value, 3)}"
 
 
 def largest(limits: Sequence[float | None]) -> float | None:

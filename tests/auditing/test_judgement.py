@@ -6,9 +6,11 @@ import json
 import pytest
 
 import pcer
+from pcer.auditing import sentences
 from pcer.auditing.sentences.certainty import paper_words
 from pcer.paper.rankings import comparisons
 from pcer.release import Release, parse_release
+from pcer.wording import p_words
 from tests import reference
 from tests.auditing.made import attacked, changed, drawn, pooled
 from tests.worlds.releases import written
@@ -180,11 +182,11 @@ PLACEBOS = [
         {"p_value": 0.06, "exposure_p_value": 0.07},
         NO_DIFFERENCE,
         "O",
-        f"{PERMUTED}0.070)",
+        f"{PERMUTED}.070)",
     ),
     # in a harm task a true double disadvantage may leave the ratios equal
-    ({"p_value": 0.61, "exposure_p_value": 0.0025}, DOUBLE, "EOD", f"{PERMUTED}0.610)"),
-    ({"p_value": 0.0025, "exposure_p_value": 0.61}, RATIO, "OR", f"{PERMUTED}0.610)"),
+    ({"p_value": 0.61, "exposure_p_value": 0.0025}, DOUBLE, "EOD", f"{PERMUTED}.610)"),
+    ({"p_value": 0.0025, "exposure_p_value": 0.61}, RATIO, "OR", f"{PERMUTED}.610)"),
 ]
 
 
@@ -224,7 +226,8 @@ def test_double_disadvantage_needs_no_floor_and_a_release_without_placebos_says_
     assert (audit.verdict, pair.double_disadvantage.group) == (DOUBLE, "g1")
     assert (pair.ratio.answer, pair.ratio.downgraded) == ("floor_dominated", None)
     assert pair.exposure.placebo is pair.ratio.placebo is None
-    assert "lacks the made-up-groups check" in said(audit)
+    *_, trust = sentences.of(audit, audit.told).rows
+    assert trust.answer.startswith("Not checked with made-up groups")
 
 
 def attribute(release: Release, name: str, digest: str | None) -> Release:
@@ -283,7 +286,7 @@ def test_outcomes_are_a_family_of_their_own(alike):
     (pair,) = together.told.pairs
     assert together.family_p < 0.05 < together.family_p_outcomes
     assert pair.outcomes.downgraded == pair.double_disadvantage.downgraded is not None
-    assert f"(p = {together.family_p_outcomes:.3f})" in pair.outcomes.downgraded
+    assert f"({p_words(together.family_p_outcomes)})" in pair.outcomes.downgraded
 
 
 def test_attacks_beside_the_main_one_are_judged_together_as_well(weak, alike):

@@ -25,7 +25,7 @@ FULL = (
     "Algorithm 1",
     "Floor sens",
 )
-SHORT = ("Outcomes and exposure", "The paper's numbers", "How sure", "More: --full")
+SHORT = ("Can an attacker", "What each setting gives", "Next: ", "More: --full")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_the_finding_comes_first_and_the_rest_when_asked_for(audited):
     done = passed("audit", GOOD, COLUMNS="300")
     lines = done.stdout.splitlines()
     assert (lines[0][:12], done.stderr) == ("toy · letter", "")
-    assert " ".join(lines[1:]).startswith(audited.headline)
+    assert audited.headline in " ".join(lines)
     assert [part for line in lines for part in SHORT if line.startswith(part)] == list(
         SHORT
     )
@@ -147,7 +147,7 @@ def test_a_statement_that_holds_ends_with_a_finding(tmp_path):
     )
     assert ElementTree.parse(out).getroot()[0].get("failures") == "1"
     assert "--fail-on is met: toy (letter): no_difference_shown" in met.stderr
-    assert "[no_difference_shown]" in met.stdout
+    assert "Is one group easier to spot? Not shown." in met.stdout
     passed("audit", GOOD, "--fail-on", "ratio_differs")
     assert "'ratio_differs'" in refusal("audit", GOOD, "--fail-on", "disparity_shown")
     passed("audit", GOOD, "--fail-on", "nonsense", code=2)
@@ -164,7 +164,7 @@ def test_a_statement_that_holds_ends_with_a_finding(tmp_path):
         assert failure.get("message").startswith(
             f'"{statement.replace("_", " ")}" holds (no-DP'
         )
-        assert "69.2 of 100 (coin: 50), against 67.6" in failure.get("message")
+        assert "67.6 (Other) to 69.2 (African-American)" in failure.get("message")
 
 
 def test_every_format_carries_account_and_floors_and_a_page_verifies(tmp_path, audited):

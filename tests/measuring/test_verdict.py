@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pcer
 from pcer.auditing.record import Audit, strongest
-from pcer.auditing.sentences.headline import badge
+from pcer.auditing.sentences.cards import badge
 from pcer.measuring.plan import (
     GRID_VERDICTS,
     GUARDED,

@@ -31,9 +31,9 @@ def test_its_numbers_are_those_of_a_calculator(found):
 
 def test_the_headline_says_what_is_there_and_what_sizes_would_add(found):
     assert found.headline == (
-        "Without group sizes this file cannot tell who is easier to recognise. The "
-        "outcomes are 22 to 32 of 100; sizes would show whether that is more than "
-        "chance."
+        "Without group sizes this file cannot tell whether anybody can be spotted in "
+        "the training data. Rates are 22 to 32 of 100; sizes would show whether that "
+        "is more than chance."
     )
     assert {pair.outcomes.answer for s in found.settings for pair in s.pairs} == {
         "cannot_tell"
@@ -49,11 +49,11 @@ def test_no_output_says_that_outcomes_are_missing_or_have_intervals(found, tmp_p
     for text in texts:
         assert "not give the outcomes" not in text
         assert "not given" not in text
-        assert "Intervals describe people like these, not only" not in text
+        assert "intervals allow for" not in text
     assert verify_report(path, []) is None
 
 
 def test_a_release_with_sizes_says_nothing_of_them():
     sized = pcer.audit(of_rates(SETTINGS, ("men", "women"), n=(700, 300)))
     assert "group sizes" not in sized.headline
-    assert any("Intervals describe" in sentence for sentence in sized.trust)
+    assert any("intervals allow for" in sentence for sentence in sized.trust)

@@ -26,9 +26,13 @@ HEADINGS = [
     "Limits",
     "What to ask for next",
 ]
-PRAISE = "far|slightly|sound|good|fair|clear|safe"
-BLAME = "bad|unfair|serious|severe|alarming|weak"
+# Sizes against the plan's margins are no judgement, and a weak attack is one by its kind.
+PRAISE = "sound|good|fair|safe"
+BLAME = "bad|unfair|serious|severe|alarming"
 JUDGING = rf"\b({PRAISE}|{BLAME})\b"
+
+
+MOST_WORDS = 650
 
 
 def words(text: str) -> int:
@@ -40,16 +44,12 @@ def test_it_is_short_says_what_the_json_says_and_judges_nobody(path):
     audit = pcer.audit(pcer.read_release(path))
     text = audit.opinion()
     check_opinion(audit)
-    assert words(text) <= 500
+    assert words(text) <= MOST_WORDS
     assert re.findall("^## (.+)$", text, re.MULTILINE) == HEADINGS
     assert not re.search(JUDGING, text)
     assert audit.release_sha256 in text
     assert audit.plan_sha256 in text
-    assert re.search(
-        "^The check with made-up groups: [15] alarms? in 200 trials.$",
-        text,
-        re.MULTILINE,
-    )
+    assert re.search("[15] of 200 made-up groups raises? the exposure finding", text)
     assert "which the release lacks" not in text
     assert passed("audit", path, "--opinion", "-").stdout == text
 
@@ -60,11 +60,12 @@ def test_a_release_that_contradicts_itself_is_named_and_nothing_is_found(lie):
     audit = pcer.audit(release, pcer.Plan(resamples=20, null_draws=20))
     text = audit.opinion()
     check_opinion(audit)
-    assert words(text) <= 500
+    assert words(text) <= MOST_WORDS
     asked = "A correction or an explanation of each contradiction above." in text
     assert asked == bool(audit.declarations)
     if any(each.caps_verdict for each in audit.declarations):
-        assert "| cannot tell | cannot tell |" in text
+        assert "training data? **Cannot tell.**" in text
+        assert "worse served? **Cannot tell.**" in text
 
 
 def test_made_up_groups_are_taken_on_trust_where_they_are_and_asked_for_where_not():
@@ -72,7 +73,7 @@ def test_made_up_groups_are_taken_on_trust_where_they_are_and_asked_for_where_no
     for rows in (release.placebo, []):
         audit = pcer.audit(release.model_copy(update={"placebo": rows}))
         text = audit.opinion()
-        assert ("The check with made-up groups: " in text) == bool(rows)
+        assert (" of 200 made-up groups raise" in text) == bool(rows)
         assert ("with made-up groups, which the release" in text) == (not rows)
 
 

@@ -61,10 +61,10 @@ def test_every_setting_has_its_own_finding_and_one_is_shown(page):
         assert cards.how_sure_card(audit, setting).answer in part
 
 
-def test_the_papers_numbers_are_unfolded_up_to_twelve_rows(page):
+def test_the_papers_numbers_are_folded_beyond_six_rows(page):
     assert re.search(r'<p class="evidence">Δ PCER [^<]+minus: for women', page)
     several = render(pcer.audit(pages.many_groups([*"abcdefg"]), QUICK))
-    for text, n_rows, is_folded in ((page, 6, False), (several, 14, True)):
+    for text, n_rows, is_folded in ((page, 12, True), (several, 14, True)):
         part = text.partition('<div class="paper">')[2].partition("</table>")[0]
         assert part.count("<tr>") == 1 + n_rows
         assert ("<details>" in part) == is_folded

@@ -8,13 +8,13 @@ import pytest
 from rich.cells import cell_len
 
 import pcer
+from pcer.auditing import sentences
 from pcer.paper.rankings import comparisons
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, views
 from pcer.report.formats.terminal import terminal_text
-from pcer.report.table import Table
+from pcer.report.table import Six, Table
 from pcer.report.tables.background import least_private_first
-from pcer.report.tables.finding import MOST_ROWS, finding_table
-from pcer.report.tables.paper import MOST_STRIP_ROWS, paper_strip
+from pcer.report.tables.settings import MOST_SETTINGS, settings_table
 from pcer.report.views import summary_line, view_of
 from tests.pages import (
     QUICK,
@@ -47,7 +47,11 @@ EVERY_SAMPLE = pytest.mark.parametrize(
 @pytest.mark.parametrize("view", ["short", "full", "paper"])
 def test_every_view_fits_and_breaks_no_number(path, view):
     parts = view_of(audited(path), view)
-    wide = numbers(terminal_text(parts, 10_000))
+    whole = [
+        part._replace(is_brief=False) if isinstance(part, Six) else part
+        for part in parts
+    ]
+    wide = numbers(terminal_text(whole, 10_000))
     for width in WIDTHS:
         text = terminal_text(parts, width)
         assert max(map(cell_len, text.splitlines())) <= width
@@ -55,38 +59,48 @@ def test_every_view_fits_and_breaks_no_number(path, view):
 
 
 @EVERY_SAMPLE
-def test_the_short_view_begins_with_both_answers_and_is_short(path):
+def test_the_first_screen_has_at_most_32_lines_and_400_words(path):
+    """One more line follows it: what else there is."""
     audit = audited(path)
-    first, *parts = view_of(audit)
-    assert first.sentences[0] == audit.headline
-    assert first.sentences[1].endswith(f"[{audit.verdict.value}]")
-    titles = [part.title.partition(" ")[0] for part in parts]
-    assert titles[:3] == ["Outcomes", "The", "How"]
-    for part in parts:
-        assert part.rows if isinstance(part, Table) else part.sentences
-    assert len(terminal_text(view_of(audit)).splitlines()) <= 66
+    text = terminal_text(view_of(audit))
+    said = sentences.of(audit, audit.told)
+    plain = " ".join(text.split())
+    places = [plain.index(" · ".join(said.header)), plain.index(said.headline)]
+    places += [plain.index(f"{row.question} {row.answer}.") for row in said.rows]
+    places += [plain.index("What each setting gives"), plain.index("Next: ")]
+    places.append(plain.index("If you may be in this data: "))
+    assert places == sorted(places)
+    if len(audit.settings) <= 6 and len(audit.subject.groups) <= 4:
+        assert len(text.splitlines()) <= 31
     markdown = to_markdown_page([audit])
-    assert len(markdown.split()) <= 400
-    assert "data:" not in markdown
+    words = [
+        word for word in markdown.split() if not re.fullmatch(r"\||-|#+|:?-+:?", word)
+    ]
+    assert len(words) <= 400
+    assert "data:" not in re.sub("(this|training) data:", "", markdown)
     assert "\n" not in summary_line(audit)
 
 
 @EVERY_SAMPLE
-def test_the_finding_has_the_audits_numbers(path):
+def test_what_each_setting_gives_has_the_audits_numbers(path):
     audit = audited(path)
-    coin = 50 if audit.attack_kind.scale.is_advantage else 0
-    rows = iter(finding_table(audit).rows)
+    table = settings_table(audit)
+    order = table.title.removeprefix("What each setting gives: ").split(" / ")
+    rows = iter(table.rows)
     for setting in least_private_first(audit):
-        for name, group in setting.groups.items():
-            *_, shown_name, rate, exposure, at_most, detected = next(rows)
-            value, low, high = numbers_with_sign(exposure)
-            assert shown_name == name
-            assert int(rate) == round(100 * group.benefit.mean)
-            assert value == pytest.approx(100 * group.exposure.value + coin, abs=0.05)
-            assert low <= value <= high
-            bound = pytest.approx(100 * group.exposure.upper_bound + coin, abs=0.05)
-            assert float(at_most) == bound
-            assert (detected == "yes") == group.detected
+        _, exposures, rates, *_ = next(rows)
+        groups = [setting.groups[name] for name in order]
+        shown = [float(number) for number in numbers_with_sign(rates)]
+        assert shown == pytest.approx(
+            [100 * group.benefit.mean for group in groups], abs=0.5
+        )
+        if not any(group.detected for group in groups):
+            most = max(g.interval[1] for g in setting.answers.spotting.groups)
+            assert exposures == f"not detected, at most {most:.1f}"
+            continue
+        per_one = audit.attack_kind.scale.per_success
+        success = [50 + per_one * group.exposure.value for group in groups]
+        assert numbers_with_sign(exposures) == pytest.approx(success, abs=0.05)
     assert list(rows) == []
 
 
@@ -164,29 +178,30 @@ def test_without_rules_every_setting_is_a_case_with_its_headline():
     assert [text.text for text in texts] == headlines
 
 
-def test_rows_of_the_paper_fold_and_say_so():
-    """Twelve rows stand in a terminal; of more only those of the main setting."""
-    strip = paper_strip(mixed_audit(), most_rows=MOST_STRIP_ROWS)
-    assert (len(strip.rows), "further rows" in strip.note) == (6, False)
-    audit = pcer.audit(many_groups([f"group {k}" for k in range(8)]), QUICK)
-    strip = paper_strip(audit, most_rows=MOST_STRIP_ROWS)
-    assert [row[1] for row in strip.rows] == audit.subject.groups
-    assert strip.note.endswith("8 more rows: full table.")
-    assert "further rows" not in terminal_text(view_of(audit, "full"), 80)
-
-
-def test_many_groups_leave_the_told_setting_and_say_what_is_missing():
+def test_of_many_groups_the_lowest_and_the_highest_stand_for_all():
     names = [f"group {k}" for k in range(30)]
     audit = pcer.audit(many_groups(names), QUICK)
-    short = finding_table(audit, most_rows=MOST_ROWS)
-    everything = finding_table(audit)
-    assert len(everything.rows) == 60
-    assert len(short.rows) == MOST_ROWS
-    assert f"{60 - MOST_ROWS} more rows: full table." in short.note
-    assert "ε = 1" in short.title or "no-DP" in short.title
-    shown = {row[0] for row in short.rows}
-    named = set(audit.told.named)
-    assert shown <= named or named <= shown
+    table = settings_table(audit)
+    assert "lowest to highest of 30 groups" in table.title
+    rates = [100 * audit.settings[-1].groups[name].benefit.mean for name in names]
+    low, high = numbers_with_sign(table.rows[0][2])
+    assert (low, high) == pytest.approx((min(rates), max(rates)), abs=0.5)
+
+
+def test_of_many_settings_those_of_the_main_model_stand_and_the_rest_is_counted():
+    audit = mixed_audit()
+    many = [
+        setting.model_copy(update={"model": name})
+        for name in ("a", "b", "c")
+        for setting in audit.settings
+    ]
+    published = [
+        audit.published[0].model_copy(update={"model": name}) for name in "abc"
+    ]
+    audit = audit.model_copy(update={"settings": many, "published": published})
+    table = settings_table(audit, most_rows=MOST_SETTINGS)
+    assert len(table.rows) == 6
+    assert table.note == "12 more rows: full table."
 
 
 def test_names_of_other_people_fit():

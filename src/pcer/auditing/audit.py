@@ -25,6 +25,7 @@ from pcer.auditing.settings import setting_result
 from pcer.auditing.six import six_answers
 from pcer.errors import InputError
 from pcer.measuring.judged import FamilyP, Judged, judge
+from pcer.measuring.next_setting import NextSetting, next_setting
 from pcer.measuring.plan import Plan
 from pcer.measuring.tested import Tested, run_tests
 from pcer.paper.numbers import paper_numbers
@@ -212,6 +213,7 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         account=[],
         trust=[],
         next_steps=[],
+        next_setting=_next_setting(tested, budgets, main_setting),
         settings=budgets,
         attacks=attack_stories(tested, judged.by_attack),
         declarations=list(tested.findings),
@@ -255,6 +257,21 @@ def _main_setting(settings: Sequence[SettingResult]) -> int:
     return max(
         strong,
         key=lambda index: (settings[index].budget, settings[index].highest_exposure),
+    )
+
+
+def _next_setting(
+    tested: Tested, settings: Sequence[SettingResult], main: int
+) -> NextSetting | None:
+    """Another setting that exposes less, if the commoner label's share is known."""
+    majority = settings[main].majority
+    if majority is None:
+        return None
+    return next_setting(
+        tested.measured[tested.attack],
+        main,
+        majority=100 * majority,
+        margin=tested.plan.outcome_margin,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -30,6 +30,7 @@ from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
 from pcer.measuring.checks import DeclarationFinding
+from pcer.measuring.next_setting import NextSetting
 from pcer.measuring.plan import GUARDED, SETTING_VERDICTS, Plan, SettingVerdict, Verdict
 from pcer.measuring.sizes import Level
 from pcer.metrics import NO_DP
@@ -195,6 +196,10 @@ class SettingResult(Record):
         """The setting in print: ``name.full``, ``name.in_sentence``, ``name.title``."""
         return SettingName(self.model, self.epsilon)
 
+    def pair_of(self, groups: Collection[str]) -> PairResult:
+        """The pair of these two groups, in whichever order."""
+        return next(pair for pair in self.pairs if {*pair.groups} == {*groups})
+
     @property
     def is_detected(self) -> bool:
         """Whether exposure is detected in some group."""
@@ -344,7 +349,9 @@ class Audit(Result, ShownAudit):
         declarations: what the numbers say against the release's own words.
         verdict: the strongest over settings; every output says this one.
         main_setting: place of the setting that ``headline`` and ``account`` are about.
-        account: the finding for the people affected.
+        account: what people should know who may be in the data.
+        next_steps: one thing to do next, then what more data would show.
+        next_setting: that exposes less, at the least loss of accuracy; None: none is.
     """
 
     format: Literal["pcer-audit"] = FORMAT
@@ -366,6 +373,7 @@ class Audit(Result, ShownAudit):
     account: list[str]
     trust: list[str]
     next_steps: list[str]
+    next_setting: NextSetting | None
     settings: list[SettingResult]
     attacks: list[AttackStory]
     declarations: list[DeclarationFinding]

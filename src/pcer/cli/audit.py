@@ -55,7 +55,7 @@ FLAGS = {
     "outcome_margin": "--outcome-margin",
     "policy": "--policy",
 }
-MORE = "More: --full (every table), --paper (the paper's view), --html report.html."
+MORE = "More: --full (every figure and table), --paper, --html report.html."
 # Answers of verify, by whether the file is a report.
 AGREES = {
     False: "every number agrees with a fresh computation from the release.",
@@ -333,8 +333,7 @@ def _json(audits: Sequence[Audit]) -> str:
 
 
 def _markdown(asked: Audited) -> str:
-    view: View = "brief" if asked.view == "short" else asked.view
-    return report.to_markdown_page(asked.audits, view, asked.lines)
+    return report.to_markdown_page(asked.audits, asked.view, asked.lines)
 
 
 def _card(audits: Sequence[Audit]) -> str:

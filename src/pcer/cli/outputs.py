@@ -33,7 +33,7 @@ from pcer.errors import OutputError, printable
 from pcer.files import make_folder, write_files
 from pcer.measuring.plan import SETTING_VERDICTS
 from pcer.report.formats.terminal import NARROWEST, WIDTH, terminal_parts, wrapped
-from pcer.report.table import Lines, Table
+from pcer.report.table import Part
 
 if TYPE_CHECKING:
     from pcer.train import EngineFlags
@@ -97,7 +97,7 @@ class Outputs:
                 files[str(Path(folder or "", file_name))] = picture
             give(files)
 
-    def give(self, view: Iterable[Lines | Table], **render: Callable[[], Any]) -> None:
+    def give(self, view: Iterable[Part], **render: Callable[[], Any]) -> None:
         """Write; where nothing goes to stdout, show the result and the places, too."""
         self.write(render)
         if not self.uses_stdout:
@@ -172,7 +172,7 @@ def columns() -> int:
     return max(NARROWEST, min(WIDTH, Console().width))
 
 
-def show(shown: Iterable[Lines | Table], *, stderr: bool = False) -> None:
+def show(shown: Iterable[Part], *, stderr: bool = False) -> None:
     """Print as wide as there is room."""
     print_parts([*terminal_parts(shown, columns())], stderr=stderr)
 

@@ -18,14 +18,12 @@ from pcer import wording
 from pcer._version import __version__
 from pcer.auditing import sentences
 from pcer.auditing.record import Audit
-from pcer.auditing.sentences.cards import Card
 from pcer.errors import InputError, printable
 from pcer.files import as_shown
 from pcer.report.formats.markdown import markdown_text, to_markdown
 from pcer.report.formats.numbers import PREFIX, slugs, to_metrics
 from pcer.report.tables.background import left_out, subject_name
-from pcer.report.tables.finding import MOST_ROWS, finding_table
-from pcer.report.views import verdict_line
+from pcer.report.tables.settings import MOST_SETTINGS, settings_table
 
 # Titles of the template; what follows a slash is a subsection.
 RISKS = "Bias, Risks, and Limitations"
@@ -146,33 +144,26 @@ def _sections(printable: Audit, audit: Audit) -> Iterator[tuple[str, str]]:
     setting = printable.told
     subject = printable.subject
     said = sentences.of(printable, setting)
-    risks = [
-        verdict_line(setting, said),
-        _answer(said.exposure),
-        _answer(said.outcomes),
-    ]
-    risks += [*printable.account[-1:], *left_out(printable)]
+    risks = [row.text for row in said.rows]
+    risks += [wording.say("account", "not_measured"), *left_out(printable)]
+    risks.append(wording.say("you", "lead", words=said.if_in_data))
     yield RISKS, f"**{markdown_text(printable.headline)}**\n\n{_list(risks)}"
     steps = [*printable.next_steps, wording.say("card", "decide")]
     yield f"{RISKS}/Recommendations", _list(steps)
 
     yield "Evaluation", ""
     yield METHOD, ""
-    line = ", ".join(said.subject)
+    line = ", ".join(said.header)
     yield f"{METHOD}/Testing Data", markdown_text(f"{line}.")
     names = {"attribute": subject.attribute, "groups": wording.listed(subject.groups)}
     yield f"{METHOD}/Factors", markdown_text(wording.say("card", "factors", **names))
     metrics = f"{wording.say('card', 'metrics')} {printable.choice}"
     yield f"{METHOD}/Metrics", markdown_text(metrics)
 
-    table = to_markdown(finding_table(printable, most_rows=MOST_ROWS))
+    table = to_markdown(settings_table(printable, most_rows=MOST_SETTINGS))
     yield RESULTS, table.partition("\n\n")[2].rstrip()
     yield f"{RESULTS}/Summary", _list([*printable.trust, *said.policy])
     yield "Evaluation/How to Reproduce", _reproduce(audit)
-
-
-def _answer(card: Card) -> str:
-    return f"{card.question} {card.answer}. {' '.join(card.sentences)}"
 
 
 def _list(sentences: list[str]) -> str:

@@ -51,7 +51,7 @@ FORMAT: Final = "pcer-report"
 VERSION: Final = 5
 GENERATOR = f"pcer {__version__}"
 SCRIPT: Final = '<script type="application/json" id="pcer-report">'
-MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
+MOST_PAPER_ROWS = 6  # of the paper's numbers that stand there unfolded
 # Classes of cells by their text.
 BADGES = {verdict.words: f"badge {verdict.severity}" for verdict in SETTING_VERDICTS}
 # Widths of the picture; a page shows the one that fits.

@@ -17,6 +17,7 @@ import numpy as np
 
 from pcer import wording
 from pcer.auditing.record import Audit
+from pcer.auditing.sentences.rows import Row
 from pcer.deciding.compare import Changes
 from pcer.deciding.planner import Outlook
 from pcer.deciding.recommend import Recommendation
@@ -37,7 +38,7 @@ from pcer.report.pictures.charts import Picture, chart_picture
 from pcer.report.pictures.decisions import choice_svg, outlook_svg
 from pcer.report.pictures.finding import finding_svg
 from pcer.report.pictures.looks import PALETTE, environment
-from pcer.report.table import Lines, Table, isolated
+from pcer.report.table import Lines, Part, Six, Table, isolated
 from pcer.report.tables.background import isolate_names, left_out
 from pcer.report.tables.decisions import (
     change_view,
@@ -51,7 +52,7 @@ from pcer.report.views import view_of
 
 MOST_TEXT = 4_000  # characters of a sentence; names of others may be long, and many
 
-View = list[Lines | Table]
+View = list[Part]
 
 
 class Display(NamedTuple):
@@ -82,17 +83,18 @@ def _display_of(shown: Shown) -> Display:
     return DISPLAYS[kinds[0]]
 
 
-def _box(
-    parts: Iterable[Lines | Table | str], isolate: Callable[[str], str] = isolated
-) -> str:
+def _box(parts: Iterable[Part | str], isolate: Callable[[str], str] = isolated) -> str:
     """Sentences, tables and pictures (as text) below each other, names isolated."""
     written = []
     for part in parts:
         if isinstance(part, Lines):
-            title = _safe_html(part.title, isolate)
-            written.append(_paragraph(f"<strong>{title}</strong>"))
+            if part.title:
+                title = _safe_html(part.title, isolate)
+                written.append(_paragraph(f"<strong>{title}</strong>"))
             for sentence in part.sentences:
                 written.append(_paragraph(_safe_html(sentence, isolate)))
+        elif isinstance(part, Six):
+            written += [_row(row, isolate) for row in part.rows]
         elif isinstance(part, Table):
             written.append(to_html(part))
         else:
@@ -101,6 +103,14 @@ def _box(
     return (
         f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
     )
+
+
+def _row(row: Row, isolate: Callable[[str], str]) -> str:
+    """A question, its answer in bold, and its figures."""
+    question = _safe_html(row.question, isolate)
+    answer = _safe_html(row.answer, isolate)
+    figures = _safe_html(" ".join(row.figures), isolate)
+    return _paragraph(f"{question} <strong>{answer}.</strong> {figures}")
 
 
 def _safe_html(text: str, isolate: Callable[[str], str]) -> str:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import NamedTuple
 
+from pcer.auditing.sentences.rows import Row
+
 SOFT_HYPHEN = "\u00ad"
 MAY_BREAK = "\u200b"
 ISOLATES = "\u2068\u2069"  # around a name that runs from right to left
@@ -46,6 +48,19 @@ class Lines(NamedTuple):
 
     title: str
     sentences: list[str]
+
+
+class Six(NamedTuple):
+    """The six answers of a first screen.
+
+    Where they are brief, a format leaves out as many figures as it has no room for.
+    """
+
+    rows: Sequence[Row]
+    is_brief: bool
+
+
+Part = Lines | Table | Six
 
 
 def pair_name(groups: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
 """What is said of an audit? ``of(audit, setting)``, every sentence from one object.
 
 ``words.toml`` has the sentences; the files of this room choose among them and fill
-them. Outputs ask ``of`` once a setting and make no sentence of the finding themselves.
-What is said of the whole audit stands in the audit: ``account``, ``trust``,
-``next_steps``, ``choice``, filled by ``conclude`` (account.py).
+them, by the six ``answers`` of each setting. Outputs ask ``of`` once a setting and make
+no sentence of the finding themselves. What is said of the whole audit stands in the
+audit: ``account``, ``trust``, ``next_steps``, ``choice``, filled by ``conclude``
+(account.py).
 """
 
 from __future__ import annotations
@@ -12,8 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pcer.auditing.record import Audit, SettingResult
-from pcer.auditing.sentences import advice, cards, certainty, headline, telling
+from pcer.auditing.sentences import advice, cards, certainty, telling
 from pcer.auditing.sentences.cards import Card
+from pcer.auditing.sentences.paper_answers import both_row, delta_row
+from pcer.auditing.sentences.rows import Row
+from pcer.auditing.sentences.serving import serving_row
+from pcer.auditing.sentences.spotting import easier_row, spotting_row
+from pcer.auditing.sentences.subject import header, if_in_data
+from pcer.auditing.sentences.trust import trust_row
+
+SIX = (spotting_row, easier_row, serving_row, both_row, delta_row, trust_row)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +30,12 @@ class Sentences:
     """Everything that is said of one setting of an audit."""
 
     title: str  # the setting in a menu
+    header: Sequence[str]  # what was trained, on whom, how often, in parts
+    headline: str  # the largest answers, at most 40 words
+    rows: Sequence[Row]  # the six questions with their answers
+    next_step: str  # of the audit
+    if_in_data: str  # what people should know who may be in it
     subject: Sequence[str]  # what the audit is about, in parts
-    headline: str  # both answers, at most 30 words
     badge: str  # the verdict in a few words
     policy: Sequence[str]  # whether it holds, and each broken rule
     named: Sequence[str]  # the groups that the verdict names
@@ -42,9 +55,13 @@ def of(audit: Audit, setting: SettingResult) -> Sentences:
     """All sentences about one setting; the headline is the one that the audit has."""
     return Sentences(
         title=setting.name.title,
-        subject=telling.subject_line(audit, setting),
+        header=header(audit, setting),
         headline=setting.headline,
-        badge=headline.badge(audit, setting),
+        rows=[row(audit, setting) for row in SIX],
+        next_step=audit.next_steps[0] if audit.next_steps else "",
+        if_in_data=if_in_data(audit),
+        subject=telling.subject_line(audit, setting),
+        badge=cards.badge(audit, setting),
         policy=audit.policy_lines,
         named=setting.named,
         exposure=cards.exposure_card(audit, setting),

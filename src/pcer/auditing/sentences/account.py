@@ -1,9 +1,10 @@
 """What do the people affected read?
 
 ``audit`` calls ``conclude`` last, which gives an audit its words: headlines, account,
-trust, next steps. The account says what was found in the main setting, what training
-allows and what was not looked at; ``disclosed`` what the file itself gives away. To
-add a sentence: a line of ``words.toml``, sections ``account`` and ``checks``.
+trust, next steps. The account says what people should know who may be in the data,
+what training allows and what was not looked at; ``disclosed`` what the file itself
+gives away. To add a sentence: a line of ``words.toml``, sections ``you``, ``account``
+and ``checks``.
 """
 
 from __future__ import annotations
@@ -13,21 +14,16 @@ from typing import Final
 
 import numpy as np
 
-from pcer.auditing import sentences
 from pcer.auditing.record import Audit, GroupBound, SettingResult
-from pcer.auditing.sentences.advice import choosing_command
+from pcer.auditing.sentences.advice import next_step
 from pcer.auditing.sentences.certainty import trust_sentences
 from pcer.auditing.sentences.headline import headline
-from pcer.auditing.sentences.telling import (
-    MOST_GROUPS_IN_A_SENTENCE,
-    Telling,
-    named_groups,
-)
+from pcer.auditing.sentences.subject import if_in_data
+from pcer.auditing.sentences.telling import MOST_GROUPS_IN_A_SENTENCE
 from pcer.measuring.checks.arrays import ReleaseArrays
-from pcer.measuring.plan import Verdict
 from pcer.release import Release
 from pcer.release.disclosure import LEAST_PEOPLE, given_away
-from pcer.wording import capital, listed, of_100, say
+from pcer.wording import capital, listed, say
 
 MOST_GROUPS: Final = 3  # small groups that are named in a sentence
 
@@ -40,71 +36,19 @@ def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Aud
         settings.append(setting.model_copy(update={"headline": words}))
     audit = audit.model_copy(update={"settings": settings})
 
-    said = sentences.of(audit, audit.told)
-    next_steps = [*said.advice]
+    next_steps = [next_step(audit)]
     if more is not None:
         next_steps.append(more)
-    next_steps += choosing_command(audit)
+    trust = trust_sentences(audit)
+    not_measured = say("account", "not_measured")
     return audit.model_copy(
         update={
-            "headline": said.headline,
-            "account": [*_account(audit, said), *disclosed],
-            "trust": trust_sentences(audit, said.certainty),
+            "headline": audit.told.headline,
+            "account": [if_in_data(audit), *_allowed(audit), not_measured, *disclosed],
+            "trust": trust,
             "next_steps": next_steps,
         }
     )
-
-
-def _account(audit: Audit, said: sentences.Sentences) -> Iterator[str]:
-    """For the people affected: what was found, and what was not looked at."""
-    setting = audit.told
-    yield from _outcome_rates(audit, setting)
-    yield from _exposures(audit, setting)
-    yield from said.exposure.sentences
-    if setting.verdict is Verdict.NO_DIFFERENCE_SHOWN:
-        yield Telling(audit, setting, "exposure").say("account", "no_difference")
-    double = named_groups(setting, "double_disadvantage")
-    if double:
-        yield say("account", "double", double=double)
-
-    ratios = [pair.ratio for pair in setting.pairs if pair.ratio.group is not None]
-    for driver in dict.fromkeys(ratio.driven_by for ratio in ratios):
-        yield say("account", f"ratio_{driver}")
-    yield from _allowed(audit)
-    yield say("account", "not_measured")
-
-
-def _outcome_rates(audit: Audit, setting: SettingResult) -> Iterator[str]:
-    """The benefit of each group, of 100."""
-    subject = audit.subject
-    rates = []
-    for name in subject.groups:
-        rate = setting.groups[name].benefit.mean
-        if rate is not None:
-            rates.append(f"{of_100(rate)[0]} in {name}")
-    if not rates:
-        return
-
-    named = listed(rates[:MOST_GROUPS_IN_A_SENTENCE])
-    n_more = len(rates) - MOST_GROUPS_IN_A_SENTENCE
-    if n_more > 0:
-        named += f" (and {n_more} further groups)"
-    here = f" (here a {subject.outcome})" if subject.positive_means else ""
-    telling = Telling(audit, setting, "outcomes")
-    yield telling.fill(audit.plan.benefit_kind.account, rates=named, here=here)
-
-
-def _exposures(audit: Audit, setting: SettingResult) -> Iterator[str]:
-    """The exposure of each group in which some is detected."""
-    scale = audit.attack_kind.scale
-    amounts = []
-    for name, group in setting.groups.items():
-        if group.detected and group.exposure.value is not None:
-            amounts.append(f"{scale.hundredths(group.exposure.value)} ({name})")
-    if amounts:
-        found = listed(amounts[:MOST_GROUPS_IN_A_SENTENCE])
-        label = audit.attack_kind.label
-        yield f"{capital(scale.full.format(label=label, found=found))}."
 
 
 def _allowed(audit: Audit) -> Iterator[str]:

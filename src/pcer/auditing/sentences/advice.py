@@ -16,16 +16,18 @@ from typing import Final
 import numpy as np
 
 from pcer.auditing.record import Audit, SettingResult
+from pcer.auditing.sentences.subject import people_of
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
     Telling,
     answer_of,
+    answers_of,
     in_order,
     largest_bound,
-    people_of,
 )
 from pcer.measuring.evidence import Evidence
 from pcer.measuring.exposure import Measured
+from pcer.measuring.next_setting import NextSetting
 from pcer.measuring.plan import Verdict
 from pcer.measuring.power import (
     MOST_SPLITS,
@@ -36,9 +38,10 @@ from pcer.measuring.power import (
     smallest,
     splits_for,
 )
+from pcer.measuring.sizes import COIN
 from pcer.measuring.tested import Tested
 from pcer.metrics import FloatArray
-from pcer.release.attack_kinds import Scale
+from pcer.release.attack_kinds import Scale, attack_kind
 from pcer.wording import (
     SettingName,
     capital,
@@ -48,7 +51,120 @@ from pcer.wording import (
     plural_ending,
     points,
     say,
+    two_digits,
 )
+
+# Points of 100 by which a gap moves without being said to.
+STAYS: Final = 0.02
+
+
+def next_step(audit: Audit) -> str:
+    """The one thing to do next, in at most three sentences."""
+    answers = answers_of(audit.told)
+    if answers.trust.contradictions:
+        return say("next", "ask_contradiction")
+    if audit.subject.split_kind != "random":
+        return say("next", "ask_random")
+    if answers.spotting.why == "stronger_attack" and audit.stronger_attack is not None:
+        stronger = attack_kind(audit.stronger_attack).phrase
+        return say("next", "ask_attack", stronger=stronger)
+    if audit.next_setting is not None:
+        return " ".join(_other_setting(audit, audit.next_setting))
+    if not audit.told.is_detected:
+        has_errors = answers.served.wrongly[0].answer == "differ"
+        return say("next", "errors" if has_errors else "keep")
+    if len(audit.settings) > 1:
+        return say("next", "none")
+    return say("next", "try_private")
+
+
+def _other_setting(audit: Audit, found: NextSetting) -> Iterator[str]:
+    """What another setting lowers, what it costs, and what no setting mends."""
+    setting = audit.settings[found.place]
+    told = audit.told
+    is_stronger = setting.model == told.model and setting.budget < told.budget
+    yield say(
+        "next",
+        "lowers" if is_stronger else "other_lowers",
+        setting=setting.name.full,
+        before=_highest(audit, told),
+        after=_highest(audit, setting),
+        attack=audit.attack_kind.label,
+        price=_price(found.accuracy_lost),
+        wrong=_wrong_words(audit, setting),
+    )
+    differ = []
+    for other in audit.settings:
+        if _is_useful(audit, other):
+            pair = answers_of(other).served.wrongly[0]
+            differ.append(pair.answer == "differ")
+    if differ and all(differ):
+        yield say("next", "none_mends")
+    yield from choosing_command(audit)
+
+
+def _is_useful(audit: Audit, setting: SettingResult) -> bool:
+    """Whether it is clearly more often right than always guessing the majority."""
+    accuracy = setting.accuracy.mean
+    if accuracy is None or setting.majority is None:
+        return False
+    return 100 * (accuracy - setting.majority) >= audit.plan.outcome_margin
+
+
+def _highest(audit: Audit, setting: SettingResult) -> str:
+    """The most exposed group's, as an attacker's success or in the attack's unit."""
+    scale = audit.attack_kind.scale
+    value = setting.highest_exposure
+    if scale.per_success is None:
+        return scale.hundredths(value)
+    return decimals(COIN + scale.per_success * value, 1)
+
+
+def _price(lost: tuple[float, float]) -> str:
+    """What accuracy loses, by its interval."""
+    low, high = lost
+    if low > 0:
+        return say("next", "costs", low=two_digits(low), high=two_digits(high))
+    if high < 0:
+        return say("next", "gains", low=two_digits(-high), high=two_digits(-low))
+    return say("next", "may_cost", high=two_digits(high))
+
+
+def _wrong_words(audit: Audit, setting: SettingResult) -> str:
+    """What becomes of the error that is shown to differ now; empty without one."""
+    pair = answers_of(audit.told).served.wrongly[0]
+    if pair.answer != "differ":
+        return ""
+    rates = []
+    for place in (audit.told, setting):
+        groups = {group.group: group for group in answers_of(place).served.groups}
+        rates.append([groups[name].wrongly or 0.0 for name in pair.groups])
+    before, after = rates
+    one, two = of_100(*after)
+    moved = abs((after[0] - after[1]) - (before[0] - before[1]))
+    form = "stay" if moved < STAYS else "become"
+    return say("next", form, one=one, two=two)
+
+
+def choosing_command(audit: Audit) -> Iterator[str]:
+    """The command that chooses a setting, at half of the exposure found.
+
+    Or at more, where no setting is shown to hold that.
+    """
+    if len(audit.settings) < 2 or audit.told.accuracy.mean is None:
+        return
+    bounds = []
+    for setting in audit.settings:
+        bound = largest_bound(setting)
+        is_too_small = any(group.too_few for group in setting.groups.values())
+        if bound is not None and not is_too_small:
+            bounds.append(bound)
+    per_success = audit.attack_kind.scale.per_success
+    if not bounds or per_success is None:
+        return
+    exposure = per_success * max(audit.told.highest_exposure / 2, min(bounds))
+    next_half_point = math.ceil(100 + 2 * exposure) / 2
+    yield say("next", "choose", exposure=f"{max(next_half_point, 50.5):g}")
 
 
 def what_would_change(audit: Audit, setting: SettingResult) -> list[str]:
@@ -171,31 +287,6 @@ def _moves_closer(old: tuple[float, float], new: tuple[float, float]) -> int:
     first = (new[0] - old[0]) * towards_second
     second = (old[1] - new[1]) * towards_second
     return 0 if first >= second else 1
-
-
-def choosing_command(audit: Audit) -> Iterator[str]:
-    """The command that chooses a setting, at half of the exposure found.
-
-    Or at more, where no setting is shown to hold that.
-    """
-    if len(audit.settings) < 2 or audit.told.accuracy.mean is None:
-        return
-    bounds = []
-    for setting in audit.settings:
-        bound = largest_bound(setting)
-        is_too_small = any(group.too_few for group in setting.groups.values())
-        if bound is not None and not is_too_small:
-            bounds.append(bound)
-    if not bounds:
-        return
-
-    per_success = audit.attack_kind.scale.per_success
-    if per_success is None:
-        yield say("advice", "recommend", exposure="52")
-        return
-    exposure = per_success * max(audit.told.highest_exposure / 2, min(bounds))
-    next_half_point = math.ceil(100 + 2 * exposure) / 2
-    yield say("advice", "recommend", exposure=f"{max(next_half_point, 50.5):g}")
 
 
 # Where a difference may be there.

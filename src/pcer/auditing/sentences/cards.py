@@ -21,9 +21,12 @@ from pcer.auditing.sentences.telling import (
     Telling,
     answer_of,
     attacks_run,
+    is_weak,
     largest_difference,
+    named_groups,
     other_attacks,
 )
+from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import attack_kind
 from pcer.wording import capital, listed, of_100, plural_ending, say
 
@@ -186,3 +189,23 @@ def how_sure_card(audit: Audit, setting: SettingResult) -> Card:
     if len(doubts) > MOST_DOUBTS:
         sentences.append(say("how_sure_card", "more"))
     return Card(say("how_sure_card", "question"), answer, sentences)
+
+
+def badge(audit: Audit, setting: SettingResult) -> str:
+    """The verdict in a few words, with the groups that it names."""
+    double = named_groups(setting, "double_disadvantage")
+    telling = Telling(audit, setting, "exposure")
+    return telling.say("badge", _badge_form(audit, setting), double=double)
+
+
+def _badge_form(audit: Audit, setting: SettingResult) -> str:
+    verdict = setting.verdict
+    if verdict is Verdict.RATIO_DIFFERS:
+        ratios = [pair.ratio for pair in setting.pairs if pair.ratio.group is not None]
+        if {ratio.driven_by for ratio in ratios} == {"outcomes"}:
+            return "ratio_differs_outcomes"
+    if verdict is Verdict.NO_DIFFERENCE_SHOWN and other_attacks(audit, setting):
+        return "others"
+    if not verdict.is_alarm and is_weak(audit, setting):
+        return "weak"
+    return verdict.value

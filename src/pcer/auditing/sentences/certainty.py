@@ -187,10 +187,16 @@ def _disagreements(audit: Audit, pair: PairResult) -> Iterator[str]:
         yield say("how_sure", "contradicted", pair=groups, one=one, other=other)
 
 
-def trust_sentences(audit: Audit, of_main_setting: Sequence[str]) -> list[str]:
-    """How sure the audit is: of its main setting, then of the whole release."""
+def trust_sentences(audit: Audit) -> list[str]:
+    """How sure the audit is of the whole release, beside what its rows say."""
     groups = audit.told.groups
-    sentences = [*of_main_setting]
+    is_random = audit.subject.split_kind == "random"
+    n_splits = audit.told.n_splits
+    ending = plural_ending(n_splits)
+    form = "splits" if is_random else "splits_not_random"
+    splits = say("how_sure", form, n=n_splits, s=ending)
+    whom = say("how_sure", "no_sizes" if lacks_sizes(audit.told) else "people")
+    sentences = [f"{splits} {whom}"]
     if audit.declarations:
         sentences += [finding.sentence for finding in audit.declarations]
     elif any(group.n_test is not None for group in groups.values()):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from pcer.auditing.answers import ExposureAnswer, OutcomesAnswer
+from pcer.auditing.answers import Answers, ExposureAnswer, OutcomesAnswer
 from pcer.auditing.record import (
     AttackStory,
     Audit,
@@ -186,7 +186,6 @@ class Telling:
             "apart": NOTHING
             if most is None
             else f"{self.scale.difference(most)} {unit}",
-            # Up to which groups count as equal.
             "margin": points((plan.equal_within or 0.0) / 100),
         }
 
@@ -221,6 +220,13 @@ def subject_line(audit: Audit, setting: SettingResult) -> list[str]:
 
 
 # Which answer it is
+
+
+def answers_of(setting: SettingResult) -> Answers:
+    """The six answers of a setting, which every finished audit has."""
+    if setting.answers is None:
+        raise ValueError("the six answers of this audit are not made yet.")
+    return setting.answers
 
 
 def answer_on(pair: PairResult, axis: Axis) -> ExposureAnswer | OutcomesAnswer:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pcer.auditing.record import Audit
 from pcer.files import as_shown
 from pcer.report.formats.terminal import without_marks
-from pcer.report.table import ISOLATES, Table, template
+from pcer.report.table import ISOLATES, Six, Table, template
 from pcer.report.views import View, view_of
 
 PACKAGES = "% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"
@@ -45,7 +45,11 @@ def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
             if isinstance(part, Table):
                 parts.append(to_latex(part))
                 continue
-            parts.append(rf"\paragraph{{{latex_text(part.title)}.}}")
+            if isinstance(part, Six):
+                parts += [latex_text(row.text) + "\n" for row in part.rows]
+                continue
+            if part.title:
+                parts.append(rf"\paragraph{{{latex_text(part.title)}.}}")
             parts.append(latex_text(" ".join(part.sentences)) + "\n")
     return "\n".join(parts)
 

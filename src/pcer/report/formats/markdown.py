@@ -10,28 +10,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from typing import Any, Final, cast
 
 from pcer import wording
+from pcer._version import __version__
 from pcer.auditing import sentences
 from pcer.auditing.answers import Difference
-from pcer.auditing.record import Audit, SettingResult
+from pcer.auditing.record import Audit
 from pcer.auditing.sentences import Sentences, telling
-from pcer.auditing.sentences.telling import Axis
+from pcer.auditing.sentences.rows import Row, shortened
 from pcer.files import as_shown
 from pcer.release.attack_kinds import ACCURACY, Scale, attack_kind
 from pcer.report.formats.terminal import without_marks
 from pcer.report.pictures.looks import environment
-from pcer.report.table import Lines, Table
+from pcer.report.table import Lines, Part, Six, Table
 from pcer.report.tables import background
-from pcer.report.tables.finding import FEW_ROWS, finding_table
+from pcer.report.tables.finding import FEW_ROWS
+from pcer.report.tables.settings import settings_table
 from pcer.report.views import View, view_of
 
+GENERATOR: Final = f"pcer {__version__}"
+MOST_WORDS: Final = 400  # of a brief screen
+MOST_OPINION_WORDS: Final = 650
+MARKUP: Final = re.compile(r"\||-|#+|:?-+:?")  # of a table, a list or a title
 MOST_SETTINGS: Final = 12  # of an opinion, with a row of findings each
-SPLIT_NOTE: Final = "train/test split"  # stands among the limits, not the findings
 ENTITIES: Final = {"&lt;": "\\<", "&gt;": "\\>", "&amp;": "\\&"}
 
 _say = partial(wording.say, "opinion")
@@ -41,12 +45,12 @@ _say = partial(wording.say, "opinion")
 
 
 def to_markdown_page(
-    audits: Sequence[Audit], view: View = "brief", also: Sequence[Sequence[str]] = ()
+    audits: Sequence[Audit], view: View = "short", also: Sequence[Sequence[str]] = ()
 ) -> str:
     """Audits as one Markdown page that GitHub shows.
 
     Args:
-        audits: one after the other; in the brief view each takes at most 400 words.
+        audits: one after the other; in the short view each takes at most 400 words.
         view: what is shown of each.
         also: for each audit sentences that stand after its headline.
     """
@@ -57,14 +61,54 @@ def to_markdown_page(
         headline, *others = map(markdown_text, finding.sentences)
         parts += [f"## {markdown_text(finding.title)}\n", f"**{headline}**\n"]
         parts += [f"{sentence}\n" for sentence in others]
-        for part in rest:
-            if isinstance(part, Table):
-                parts.append(to_markdown(part))
-                continue
-            items = "\n".join(f"- {markdown_text(line)}" for line in part.sentences)
-            parts.append(f"### {part.title}\n\n{items}\n")
-        parts.append(f"Release digest (SHA-256): `{audit.release_sha256}`\n")
+        digest = f"Release digest (SHA-256): `{audit.release_sha256}`\n"
+        n_words = _n_words([*parts[-len(others) - 2 :], digest])
+        parts += _rest_as_markdown(rest, n_words)
+        parts.append(digest)
     return "\n".join(parts)
+
+
+def _rest_as_markdown(shown: Sequence[Part], n_words: int) -> list[str]:
+    """All below the headline; a brief screen has at most 400 words, those above in."""
+
+    def written(rows: Sequence[Row]) -> list[str]:
+        return [_part_as_markdown(part, rows) for part in shown]
+
+    def fits(rows: Sequence[Row]) -> bool:
+        return n_words + _n_words(written(rows)) <= MOST_WORDS
+
+    rows: Sequence[Row] = ()
+    for part in shown:
+        if isinstance(part, Six):
+            rows = shortened(part.rows, fits) if part.is_brief else part.rows
+    return written(rows)
+
+
+def _part_as_markdown(part: Part, rows: Sequence[Row]) -> str:
+    """A part of a view; of the six answers ``rows``, which may be shorter."""
+    if isinstance(part, Six):
+        return _rows_as_markdown(rows)
+    if isinstance(part, Table):
+        return to_markdown(part)
+    if part.title:
+        items = "\n".join(f"- {markdown_text(line)}" for line in part.sentences)
+        return f"### {markdown_text(part.title)}\n\n{items}\n"
+    return "\n".join(f"{markdown_text(line)}\n" for line in part.sentences)
+
+
+def _rows_as_markdown(rows: Sequence[Row]) -> str:
+    lines = []
+    for row in rows:
+        figures = markdown_text(" ".join(row.figures))
+        question = markdown_text(row.question)
+        lines.append(f"- {question} **{markdown_text(row.answer)}.** {figures}".strip())
+    return "\n".join(lines) + "\n"
+
+
+def _n_words(parts: Sequence[str]) -> int:
+    """Words of what is shown, split at white space; signs of Markdown are none."""
+    words = " ".join(parts).split()
+    return sum(not MARKUP.fullmatch(word) for word in words)
 
 
 def to_markdown(table: Table) -> str:
@@ -98,25 +142,33 @@ def markdown_text(text: str) -> str:
 
 
 def to_opinion(audits: Sequence[Audit]) -> str:
-    """One opinion after the other; some 500 words at most each."""
-    page = environment().get_template("opinion.md")
-    parts = []
-    for audit in map(as_shown, audits):
-        parts.append(page.render(**_opinion(audit), say=_say, text=markdown_text))
-    text = "\n".join(parts)
+    """One opinion after the other; some 650 words at most each."""
+    text = "\n".join(_one_opinion(audit) for audit in map(as_shown, audits))
     for entity, escaped in ENTITIES.items():  # no HTML, which Word would show
         text = text.replace(entity, escaped)
     return text
 
 
+def _one_opinion(audit: Audit) -> str:
+    """The opinion, with as many figures of its rows as it has room for."""
+    page = environment().get_template("opinion.md")
+    parts = _opinion(audit)
+
+    def written(rows: Sequence[Row]) -> str:
+        places = {**parts, "rows": rows}
+        return page.render(**places, say=_say, text=markdown_text)
+
+    def fits(rows: Sequence[Row]) -> bool:
+        return _n_words([written(rows)]) <= MOST_OPINION_WORDS
+
+    return written(shortened(parts["rows"], fits))
+
+
 def _opinion(audit: Audit) -> dict[str, Any]:
     """What the template places, in its order: sentences, and rows of its tables."""
     said = sentences.of(audit, audit.told)
-    settings = background.least_private_first(audit)[:MOST_SETTINGS]
     caps_verdict = any(declaration.caps_verdict for declaration in audit.declarations)
     scale = audit.attack_kind.scale
-    table = finding_table(audit, most_rows=FEW_ROWS)
-    note = _say("table", attack=audit.attack_kind.label, coin=scale.coin)
     beside = [one for one in audit.family if one != audit.release_sha256]
     bounds = []  # the most by which two groups may differ
     for pair in audit.told.pairs[:FEW_ROWS]:
@@ -126,36 +178,36 @@ def _opinion(audit: Audit) -> dict[str, Any]:
         bounds.append({"groups": groups, "exposure": exposure, "outcomes": outcomes})
     return {
         "title": _say("title", subject=background.subject_name(audit)),
-        "scope": _scope(audit),
+        "scope": _scope(audit, said),
         "release_sha256": audit.release_sha256,
         "beside": beside,
         "plan_sha256": audit.plan_sha256,
+        "program": GENERATOR,
         "checked": [_say("computed"), *_checks(audit)],
         "taken_on_trust": _taken_on_trust(audit, said),
-        "answers": list(map(_answers, settings)),
-        "numbers": pipe_table(replace(table, note=note)).strip(),
-        "findings": _findings(audit, said),
+        "headline": said.headline,
+        "rows": said.rows,
+        "numbers": pipe_table(settings_table(audit, most_rows=MOST_SETTINGS)).strip(),
         "bounds": bounds,
         "bound_note": _say("no_bounds" if caps_verdict else "bound_note"),
         "limits": [
-            *(sentence for sentence in said.certainty if SPLIT_NOTE in sentence),
             audit.choice,
             *background.left_out(audit),
             wording.say("account", "not_measured"),
         ],
-        "to_ask": _to_ask(audit, said) or [_say("ask_nothing")],
+        "to_ask": _to_ask(audit, said),
     }
 
 
-def _scope(audit: Audit) -> list[str]:
+def _scope(audit: Audit, said: Sentences) -> list[str]:
     subject = audit.subject
     groups = wording.listed(subject.groups)
-    scope = [_say("subject", about=subject, groups=groups)]
-    if subject.n_audited is not None:
-        who = subject.people or "people"
-        scope.append(_say("people", n=f"{subject.n_audited:,}", who=who))
     settings = ", ".join(background.setting_labels(audit))
-    return [*scope, _say("settings", settings=settings)]
+    return [
+        f"{' · '.join(said.header)}.",
+        _say("subject", about=subject, groups=groups),
+        _say("settings", settings=settings),
+    ]
 
 
 def _checks(audit: Audit) -> list[str]:
@@ -167,53 +219,17 @@ def _checks(audit: Audit) -> list[str]:
 
 
 def _taken_on_trust(audit: Audit, said: Sentences) -> list[str]:
+    """What no number of the release can show, the check with made-up groups too."""
     on_trust = [_say("counts"), _say("random" if _is_random(audit) else "not_random")]
     if any(setting.epsilon is not None for setting in audit.settings):
         on_trust.append(_say("epsilon"))
-    if _has_placebo(said):
-        on_trust.append(_say("placebo", checked=said.how_sure.answer))
-    return on_trust
+    if _has_placebo(audit):
+        on_trust.append(said.rows[-1].figures[0])
+    return [*on_trust, _say("nothing_left_out")]
 
 
 def _is_random(audit: Audit) -> bool:
     return audit.subject.split_kind == "random"
-
-
-def _has_placebo(said: Sentences) -> bool:
-    """Whether the finding was checked with made-up groups."""
-    return said.how_sure.answer != wording.say("how_sure_card", "unchecked")
-
-
-def _answers(setting: SettingResult) -> dict[str, str]:
-    return {
-        "setting": setting.name.full,
-        "exposure": _answer(setting, "exposure"),
-        "outcomes": _answer(setting, "outcomes"),
-        "verdict": setting.verdict.words,
-    }
-
-
-def _answer(setting: SettingResult, axis: Axis) -> str:
-    """An answer, with the groups that it is about, as Markdown."""
-    answer = telling.answer_of(setting, axis).replace("_", " ")
-    groups = setting.named_by(axis)
-    if not groups:
-        return answer
-    return f"{answer}: {markdown_text(wording.listed(groups))}".strip()
-
-
-def _findings(audit: Audit, said: Sentences) -> list[str]:
-    """What the cards say beside their answers and what stands elsewhere."""
-    exposure = said.exposure.sentences
-    is_detected = any(group.detected for group in audit.told.groups.values())
-    if is_detected and telling.answer_of(audit.told, "exposure") != "cannot_tell":
-        exposure = exposure[1:]
-    elsewhere = [declaration.sentence for declaration in audit.declarations]
-    return [
-        sentence
-        for sentence in (*exposure, *said.how_sure.sentences[1:])
-        if sentence not in elsewhere and SPLIT_NOTE not in sentence
-    ]
 
 
 def _bound(difference: Difference, scale: Scale) -> str:
@@ -224,14 +240,22 @@ def _bound(difference: Difference, scale: Scale) -> str:
 
 
 def _to_ask(audit: Audit, said: Sentences) -> list[str]:
+    """What would prove what rests on the trainer's word, then what is missing."""
     questions = []
     if audit.declarations:
         questions.append(_say("ask_contradiction"))
-    if not _is_random(audit):
-        questions.append(_say("ask_random"))
-    if not _has_placebo(said):
+    questions.append(_say("ask_counts"))
+    questions.append(_say("ask_splits" if _is_random(audit) else "ask_random"))
+    if any(setting.epsilon is not None for setting in audit.settings):
+        questions.append(_say("ask_epsilon"))
+    if not _has_placebo(audit):
         questions.append(_say("ask_placebo"))
     if audit.stronger_attack is not None:
         attack = attack_kind(audit.stronger_attack)
         questions.append(_say("ask_attack", attack=attack.label))
-    return [*questions, *audit.next_steps]
+    return [*questions, _say("ask_who"), said.next_step, *audit.next_steps[1:]]
+
+
+def _has_placebo(audit: Audit) -> bool:
+    """Whether the finding was checked with made-up groups."""
+    return telling.answers_of(audit.told).trust.made_up is not None

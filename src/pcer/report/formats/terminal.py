@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from pcer.auditing.sentences.rows import Row, shortened
 from pcer.errors import printable
 from pcer.report.table import (
     ISOLATES,
@@ -24,12 +25,14 @@ from pcer.report.table import (
     MAY_BREAK,
     SOFT_HYPHEN,
     TOGETHER,
-    Lines,
+    Part,
+    Six,
     Table,
 )
 
 WIDTH = 80
 NARROWEST = 24  # in fewer columns the terminal itself breaks lines
+MOST_LINES = 31  # of a first screen, before a hint
 UNBROKEN = 10_000  # columns where lines are not to be broken
 INDENT = 2  # of sentences under a title
 BETWEEN = 2  # spaces between the columns of a table
@@ -39,7 +42,7 @@ LONGEST_WORD = 24  # a longer one may be cut: names are of others' making
 UNBROKEN_SPACE = "\ue000"
 
 
-def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
+def terminal_text(shown: Iterable[Part], width: int = WIDTH) -> str:
     """What a terminal shows, as text."""
     parts = []
     for title, body in terminal_parts(shown, width):
@@ -47,19 +50,83 @@ def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
     return "\n\n".join(parts)
 
 
-def terminal_parts(shown: Iterable[Lines | Table], width: int) -> list[tuple[str, str]]:
-    """Title and body of each part, in lines that fit; the first is not indented."""
+def terminal_parts(shown: Iterable[Part], width: int) -> list[tuple[str, str]]:
+    """Title and body of each part, in lines that fit; the first is not indented.
+
+    A brief first screen is one part, of as few lines as a screen has.
+    """
+    shown = [*shown]
+    if any(isinstance(part, Six) and part.is_brief for part in shown):
+        return [_screen(shown, width)]
     parts = []
     indent = 0
     for part in shown:
         if isinstance(part, Table):
-            body = _table_body(part, width)
-        else:
-            lines = [wrapped(line, width, indent=indent) for line in part.sentences]
-            body = "\n".join(lines)
-        parts.append((wrapped(part.title, width), body))
+            parts.append((wrapped(part.title, width), _table_body(part, width)))
+            continue
+        if isinstance(part, Six):
+            parts.append(("", "\n".join(_row_lines(part.rows, width))))
+            continue
+        lines = [wrapped(line, width, indent=indent) for line in part.sentences]
+        parts.append((wrapped(part.title, width), "\n".join(lines)))
         indent = INDENT
     return parts
+
+
+def _screen(shown: Sequence[Part], width: int) -> tuple[str, str]:
+    """Header and the rest of a first screen, without figures that have no room.
+
+    Its parts stand apart where every answer keeps a figure so.
+    """
+    first, *rest = shown
+    title = wrapped(getattr(first, "title", ""), width)
+    most = MOST_LINES * WIDTH // width - title.count("\n") - 1
+    for gap in ("\n\n", "\n"):
+        body, has_figures = _screen_body([first, *rest], width, gap, most)
+        if has_figures and body.count("\n") < most:
+            break
+    return title, body
+
+
+def _screen_body(
+    shown: Sequence[Part], width: int, gap: str, most: int
+) -> tuple[str, bool]:
+    """All parts below the header, and whether each of the six has a figure."""
+
+    def text(rows: Sequence[Row]) -> str:
+        bodies = []
+        for part in shown:
+            if isinstance(part, Six):
+                bodies.append("\n".join(_row_lines(rows, width)))
+            elif isinstance(part, Table):
+                title = wrapped(part.title, width)
+                bodies.append(f"{title}\n{_plain_table(part, width)}")
+            else:
+                lines = [wrapped(line, width) for line in part.sentences]
+                bodies.append("\n".join(lines))
+        return gap.join(bodies)
+
+    (six,) = (part for part in shown if isinstance(part, Six))
+    rows = shortened(six.rows, lambda rows: text(rows).count("\n") < most)
+    has_figures = all(
+        short.figures or not row.figures
+        for short, row in zip(rows, six.rows, strict=True)
+    )
+    return text(rows), has_figures
+
+
+def _row_lines(rows: Sequence[Row], width: int) -> list[str]:
+    """Every question with its answer and figures, as a paragraph."""
+    return [wrapped(row.text, width, hanging=INDENT) for row in rows]
+
+
+def _plain_table(table: Table, width: int) -> str:
+    """The rows of a table, or each as a list; no line under its heads."""
+    parts = _parts_that_fit(table, width)
+    if len(parts) != 1:
+        return _stack(table, width)
+    lines = _grid(table, width).split("\n")
+    return "\n".join(line for line in lines if line.strip("─ "))
 
 
 def _table_body(table: Table, width: int) -> str:
@@ -76,14 +143,23 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
     >>> wrapped("cost: 1.5 [1.2, 1.9]", 16, indent=2, hanging=2)
     '  cost: 1.5\n    [1.2, 1.9]'
     """
-    room = max(width - indent - hanging, 1)
     lines: list[str] = []
     for paragraph in without_marks(text).split("\n"):
         bound = TOGETHER.sub(lambda it: it[0].replace(" ", UNBROKEN_SPACE), paragraph)
-        for number, line in enumerate(Text(bound).wrap(_console(width), room)):
-            n_spaces = indent if number == 0 else indent + hanging
-            lines.append(f"{'':{n_spaces}}{line.plain.rstrip()}")
+        first, *rest = _broken(bound, width - indent)
+        lines.append(f"{'':{indent}}{first}")
+        if rest:
+            below = bound[len(first) :].strip()
+            for line in _broken(below, width - indent - hanging):
+                lines.append(f"{'':{indent + hanging}}{line}")
     return "\n".join(lines).replace(UNBROKEN_SPACE, " ")
+
+
+def _broken(text: str, room: int) -> list[str]:
+    """Text in lines of so many columns, without spaces at their ends."""
+    width = max(room, 1)
+    lines = [line.plain.rstrip() for line in Text(text).wrap(_console(width), width)]
+    return lines or [""]
 
 
 def _parts_that_fit(table: Table, width: int) -> list[Table]:

@@ -20,7 +20,7 @@ from pcer.files import as_shown
 from pcer.release import attack_kinds
 from pcer.report.pictures.finding import exposure_words
 from pcer.report.pictures.looks import CIRCLE, SQUARE, UP
-from pcer.report.table import Lines, Table
+from pcer.report.table import Lines, Part, Table
 from pcer.wording import NOTHING, decimals, listed, say
 
 SHORT_DIGEST = 12  # characters of a digest that a terminal shows; the file has all
@@ -32,7 +32,7 @@ LOOKS = {
 }
 
 
-def outlook_view(outlook: Outlook) -> list[Lines | Table]:
+def outlook_view(outlook: Outlook) -> list[Part]:
     """The answer in words, who could be shown how much, and the curve over splits."""
     outlook = as_shown(outlook)
     heads = ("splits", "an exposure,\nin every group", "a difference,\nbetween any two")
@@ -110,7 +110,7 @@ def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     return exposure, wording.largest(point.difference)
 
 
-def change_view(changes: Changes) -> list[Lines | Table]:
+def change_view(changes: Changes) -> list[Part]:
     """Both releases, the finding, the numbers, what it rests on."""
     changes = as_shown(changes)
     first = Lines(changes.title, [changes.headline])
@@ -194,7 +194,7 @@ def quantity(groups: Sequence[str], axis: Axis = "exposure") -> str:
     return f"{what} {listed(groups)}"
 
 
-def trend_view(trend: Trend) -> list[Lines | Table]:
+def trend_view(trend: Trend) -> list[Part]:
     """What changed from the first to the last, every version, the grounds."""
     trend = as_shown(trend)
     changes = trend.change
@@ -226,7 +226,7 @@ def _versions_table(trend: Trend) -> Table:
     return Table("Versions", heads, tuple(rows), 2, note)
 
 
-def choice_view(found: Recommendation) -> list[Lines | Table]:
+def choice_view(found: Recommendation) -> list[Part]:
     """The choice, every setting with its numbers and its reason, and the price."""
     found = as_shown(found)
     reasons = []

@@ -1,8 +1,8 @@
-"""Which tables tell the finding, the numbers behind it, and what was tested?
+"""Which tables tell the numbers behind the finding, and what was tested?
 
-``finding_table`` stands in every output; the tables of groups, pairs and attacks stand
-under "Every test" and "Every attack" of the full view and the page's appendix. To add a
-column: a pair of its list ``columns``, the head and what makes a cell.
+They stand under "Every test" and "Every attack" of the full view and the page's
+appendix. To add a column: a pair of its list ``columns``, the head and what makes a
+cell.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from pcer.statistics import interval_quantile
 
 MOST_ROWS = 24  # in a table that is read without asking for everything
 FEW_ROWS = 4  # where words are counted
-BAR = "█"  # a tenth of a group
 # By whether a difference of ratios is beyond its null, and anything is detected.
 EVIDENCE = {
     (True, True): "memorised,\nnot whose",
@@ -49,73 +48,6 @@ EVIDENCE = {
 }
 # Heads a column of adjusted p-values with those of single tests in brackets.
 P_BOTH = "p\n(alone)"
-
-
-# The finding
-
-
-def finding_table(
-    audit: Audit, *, most_rows: int | None = None, bars: bool = False
-) -> Table:
-    """Outcome rate and exposure of 100; of too many rows the main setting's alone."""
-    n_all = len(audit.settings) * len(audit.subject.groups)
-    is_whole = most_rows is None or n_all <= most_rows
-    settings = background.least_private_first(audit) if is_whole else [audit.told]
-    rows: list[GroupRow] = []
-    for setting in settings:
-        rows += _rows_of(audit, setting, most_rows)
-
-    rates = audit.plan.benefit_kind.head
-    exposures = f"{audit.attack_kind.scale.column}\n{interval_head(audit)}"
-    columns: list[Column] = [
-        ("group", lambda row: row.name),
-        (rates, partial(_outcome, with_bar=bars)),
-        (exposures, partial(_exposure, audit)),
-        ("at\nmost", lambda row: exposure_text(audit, row.group.exposure.upper_bound)),
-        ("detected", lambda row: detected_text(row.setting, row.group)),
-    ]
-    where = f": {settings[0].name.full}"
-    n_labels = 1
-    if len(settings) > 1:
-        columns.insert(0, ("setting", lambda row: row.setting.name.full))
-        where = ""
-        n_labels = 2
-    further = background.further_rows(n_all - len(rows))
-    more = f" {wording.say('paper', 'detected')}{further}"
-    coin = audit.attack_kind.scale.coin
-    return table_of(
-        audit, "finding", columns, rows, n_labels, at=where, chance=coin, more=more
-    )
-
-
-def _rows_of(
-    audit: Audit, setting: SettingResult, most_rows: int | None
-) -> list[GroupRow]:
-    """Groups in the subject's order; of too many the named and the most exposed."""
-
-    def interest(name: str) -> tuple[bool, float]:
-        return name not in setting.named, -(setting.groups[name].exposure.value or 0.0)
-
-    names = audit.subject.groups
-    shown = sorted(names, key=interest)[:most_rows]
-    return [
-        GroupRow(setting, name, setting.groups[name]) for name in names if name in shown
-    ]
-
-
-def _outcome(row: GroupRow, *, with_bar: bool) -> str:
-    rate = row.group.benefit.mean
-    text = amount_text(ACCURACY, rate, 0)
-    if rate is None or not with_bar:
-        return text
-    return f"{BAR * round(10 * rate)} {text}"
-
-
-def _exposure(audit: Audit, row: GroupRow) -> str:
-    value = exposure_text(audit, row.group.exposure.value)
-    if row.group.exposure.interval is None:
-        return value
-    return f"{value} {_exposure_interval(audit, row.group.exposure)}"
 
 
 def _exposure_interval(

@@ -1,16 +1,14 @@
 """Which tables tell the paper's numbers, by its own cost, the overfitting gap?
 
-``paper_strip`` stands in a terminal, all others in the paper's view and on the page. To
-add a table: one more of ``paper_tables``.
+They stand in the paper's view, in the full one and on the page. To add a table: one
+more of ``paper_tables``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import NamedTuple
 
 from pcer import wording
@@ -34,10 +32,9 @@ from pcer.report.tables.finding import table_of_pairs
 from pcer.report.tables.norms import norms_table
 from pcer.wording import no_zero, say, signed
 
-MOST_STRIP_ROWS = 12  # of the paper's numbers in a terminal
 MOST_GAP_COLUMNS = 2
 LONGEST_HEADER = 12
-SYMBOLS = ("R", "δ", "PCER")  # of the paper, by group
+SYMBOLS = ("R", "δ", "PCER", "R / δ")  # of the paper, by group
 MEASURES = {
     "pcer_disparity": "Δ PCER",
     "pcer_disparity_null": "Δ PCER if nothing memorised",
@@ -144,47 +141,58 @@ def floor_rows(
 
 
 class PaperForm(NamedTuple):
-    """How the paper's numbers are written; brief ones fit 80 columns."""
+    """How many decimals the paper's numbers have."""
 
-    is_brief: bool
     ratio_digits: int
     null_digits: int
+    floor: float
 
     def symbols(self, group: GroupResult, ratio: Summary) -> Row:
-        """R, δ and PCER of one group."""
-        rate = no_zero(group.benefit.mean, 2 if self.is_brief else 3)
-        gap = no_zero(group.overfitting_gap.mean, 4)
-        return rate, gap, wording.decimals(ratio.mean, self.ratio_digits)
+        """R, δ, PCER and R / δ of one group.
+
+        PCER is a mean of ratios over seeds, which R over δ of the means is not.
+        """
+        rate = no_zero(group.benefit.mean, 3)
+        mean_ratio = wording.decimals(ratio.mean, self.ratio_digits)
+        return rate, _gap_with_sign(group), mean_ratio, self._of_means(group)
+
+    def _of_means(self, group: GroupResult) -> str:
+        rate = group.benefit.mean
+        gap = group.overfitting_gap.mean
+        if rate is None or gap is None:
+            return wording.NOTHING
+        return wording.decimals(rate / max(gap, self.floor), self.ratio_digits)
 
     def disparity(self, found: records.Disparity | None) -> Row:
         """Δ PCER with its interval, and what it would be if nothing were memorised."""
         if found is None:
             return "reference", ""
         value = _signed_interval(found.mean, found.ci, self.ratio_digits)
-        null_ends = None if self.is_brief else found.null_interval
+        null_ends = found.null_interval
         null = _signed_interval(found.null_mean, null_ends, self.null_digits)
         return value, null
 
 
-def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
-    """The paper's numbers: a row a setting; of three groups or more a row a group."""
+def _gap_with_sign(group: GroupResult) -> str:
+    """δ, clipped at 0 seed by seed; in brackets unclipped, where that differs."""
+    clipped = no_zero(group.overfitting_gap.mean, 4)
+    signed_gap = no_zero(group.accuracy_difference.mean, 4)
+    return clipped if clipped == signed_gap else f"{clipped} ({signed_gap})"
+
+
+def paper_numbers(audit: Audit) -> Table:
+    """The paper's numbers: a row a setting and group."""
     published = background.published_by_setting(audit)
-    form = _paper_form(published.values(), is_brief=brief)
-    has_two = len(audit.subject.groups) == 2
-    rows_of = _row_of_both if has_two else _rows_of_each
+    form = _paper_form(published.values(), audit.plan.floor)
     rows: list[Row] = []
     for setting in background.least_private_first(audit):
-        rows += rows_of(setting, published[setting.model, setting.epsilon], form)
-    labels = ("ε",) if has_two else ("ε", "group")
-    symbols: Row = SYMBOLS
-    if has_two and not brief:
-        names = map(_with_breaks, audit.settings[0].pairs[0].groups)
-        symbols = tuple(f"{symbol}\n{name}" for symbol, name in product(SYMBOLS, names))
+        found = published[setting.model, setting.epsilon]
+        rows += _rows_of_groups(setting, found, form)
     level = f"[{100 * audit.plan.confidence_level:g}%]"
     last = (f"Δ PCER\n{level}", "if nothing\nmemorised", "parity\ngap", "odds\ngap")
-    heads = (*labels, *symbols, *last)
+    heads = ("ε", "group", *SYMBOLS, *last)
     note = certainty.paper_note(audit)
-    return Table("The paper's numbers", heads, tuple(rows), len(labels), note)
+    return Table("The paper's numbers", heads, tuple(rows), 2, note)
 
 
 def _with_breaks(name: str) -> str:
@@ -192,36 +200,17 @@ def _with_breaks(name: str) -> str:
     return name.replace("-", f"-{MAY_BREAK}")
 
 
-def _paper_form(settings: Iterable[PublishedSetting], *, is_brief: bool) -> PaperForm:
+def _paper_form(settings: Iterable[PublishedSetting], floor: float) -> PaperForm:
     ratios: list[float | None] = []
     null_ends: list[float] = []
     for setting in settings:
         ratios += [ratio.mean for ratio in setting.pcer.values()]
         for pair in setting.pairs:
             null_ends += pair.pcer_disparity.null_interval or ()
-    ratio_digits = _digits(ratios)
-    if is_brief:
-        ratio_digits = max(0, ratio_digits - 1)
-    return PaperForm(is_brief, ratio_digits, _digits(null_ends))
+    return PaperForm(_digits(ratios), _digits(null_ends), floor)
 
 
-def _row_of_both(
-    setting: SettingResult, found: PublishedSetting, form: PaperForm
-) -> list[Row]:
-    first, second = found.pairs[0].groups
-    by_symbol = zip(
-        form.symbols(setting.groups[first], found.pcer[first]),
-        form.symbols(setting.groups[second], found.pcer[second]),
-        strict=True,
-    )
-    cells: list[str] = []
-    for both in by_symbol:
-        cells += [" ".join(both)] if form.is_brief else both
-    disparity = form.disparity(found.pairs[0].pcer_disparity)
-    return [(setting.name.paper, *cells, *disparity, *_outcome_gaps(setting))]
-
-
-def _rows_of_each(
+def _rows_of_groups(
     setting: SettingResult, found: PublishedSetting, form: PaperForm
 ) -> list[Row]:
     disparities = {pair.groups[1]: pair.pcer_disparity for pair in found.pairs}
@@ -253,20 +242,6 @@ def _signed_interval(mean: float | None, ends: Ends | None, digits: int) -> str:
 
 def _signed(value: float, digits: int) -> str:
     return f"{value:+z.{digits}f}".replace("-", "−")
-
-
-def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
-    """The paper's numbers for 80 columns; of too many rows the main setting's alone."""
-    table = paper_numbers(audit, brief=True)
-    rows = table.rows
-    n_all = len(rows)
-    if most_rows is not None and n_all > most_rows:
-        n_of_setting = n_all // len(audit.settings)
-        start = n_of_setting * background.least_private_first(audit).index(audit.told)
-        rows = rows[start : start + min(n_of_setting, most_rows)]
-    note = certainty.paper_words(audit) + background.further_rows(n_all - len(rows))
-    title = certainty.paper_note(audit, "strip")
-    return replace(table, title=title, rows=rows, note=note)
 
 
 def _digits(values: Iterable[float | None]) -> int:
