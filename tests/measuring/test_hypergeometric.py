@@ -15,6 +15,7 @@ from pcer.measuring.hypergeometric import (
     chance_rounded,
     combine,
     label_chances,
+    little_spread_chances,
     n_fold_sets,
     table_chances,
 )
@@ -219,3 +220,86 @@ def test_the_label_mix_is_that_of_each_group_and_the_group_mix_that_of_all():
         [slow_beyond(40, 140, 60, 101), slow_beyond(30, 160, 40, 109)]
     )
     assert len(label_chances(counts(total[:2], trained[:2]), "label", NO_CLUMPS)) == 1
+
+
+# Clumps
+
+
+def in_clumps(
+    rng: np.random.Generator, clump: int, n_units: tuple[int, int], n_splits: int
+) -> SplitCounts:
+    """Splits of units of two groups, each of so many records, 60 % of them trained on."""
+    group = np.repeat([0, 1], n_units)
+    n_train = round(0.6 * len(group))
+    total = clump * np.bincount(group)
+    train = []
+    for _ in range(n_splits):
+        inside = rng.permutation(len(group))[:n_train]
+        train.append(clump * np.bincount(group[inside], minlength=2))
+    trained = np.array(train, dtype=float)[:, :, None]
+    return SplitCounts(trained, total[None, :, None] - trained)
+
+
+def little_spread_twin(counts: SplitCounts, clump: np.ndarray) -> list[float]:
+    """By loops, with scipy's distributions; without strata."""
+    train = counts.train.sum(axis=2)
+    total = counts.total.sum(axis=2)
+    n_splits, n_groups = train.shape
+    chances = []
+    for g in range(n_groups):
+        statistic = alone = 0.0
+        for s in range(n_splits):
+            n = total[s].sum()
+            f, w = train[s].sum() / n, total[s, g] / n
+            others = [h for h in range(n_groups) if h != g]
+            of_clumps = (1 - w) ** 2 * total[s, g] * clump[g]
+            of_clumps += w**2 * sum(total[s, h] * clump[h] for h in others)
+            of_records = (1 - w) ** 2 * total[s, g]
+            of_records += w**2 * sum(total[s, h] for h in others)
+            moved = train[s, g] - f * total[s, g]
+            statistic += (moved**2 + clump[g] ** 2 / 4) / (f * (1 - f) * of_clumps)
+            alone += of_records / of_clumps / n_splits
+        f = float(np.mean(train.sum(axis=1) / total.sum(axis=1)))
+        large = 0.0
+        for k in range(n_splits + 1):
+            shift = k * (1 - f) ** 2 + (n_splits - k) * f**2
+            shift *= (1 - alone) / (f * (1 - f)) / alone
+            tail = stats.ncx2.cdf(statistic / alone, n_splits, max(shift, 1e-12))
+            large += stats.binom.pmf(k, n_splits, f) * tail
+        chances.append(max(large, stats.chi2.cdf(statistic, n_splits)))
+    return chances
+
+
+def test_little_spread_agrees_with_loops():
+    rng = np.random.default_rng(1)
+    for claimed in ([1.0, 1.0], [4.0, 2.5], [9.0, 1.0]):
+        counts = in_clumps(rng, 1, (120, 300), 6)
+        found = little_spread_chances(counts, "nothing", np.array(claimed))
+        twin = little_spread_twin(counts, np.array(claimed))
+        np.testing.assert_allclose(found, twin, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("clump", [1, 3, 10])
+def test_true_clumps_are_rarely_called_little_spread(clump):
+    rng = np.random.default_rng(clump)
+    claimed = np.full(2, float(clump))
+    found = [
+        little_spread_chances(
+            in_clumps(rng, clump, (40, 80), n_splits), "nothing", claimed
+        )[0]
+        for n_splits in (2, 5, 10)
+        for _ in range(200)
+    ]
+    for level in (0.01, 0.05):
+        n = sum(p <= level for p in found)
+        assert stats.binom.sf(n - 1, len(found), level) > 0.001
+
+
+def test_clumps_of_ten_that_are_not_there_are_found():
+    rng = np.random.default_rng(7)
+    claimed = np.full(2, 10.0)
+    found = [
+        little_spread_chances(in_clumps(rng, 1, (3_000, 3_000), 20), "nothing", claimed)
+        for _ in range(50)
+    ]
+    assert sum(p[0] < 0.001 for p in found) >= 49

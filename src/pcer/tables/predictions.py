@@ -282,6 +282,7 @@ def _read(
     compared = _compared(columns)
     most = IN_MEMORY if compared is None else MOST_RECORDS
     chosen = table.select(*dict.fromkeys(columns.names))
+    _require_plain(chosen, file=file)
     content = executed(chosen.limit(most + 1), file=file)
     if len(content) > most:
         if compared is not None:
@@ -292,6 +293,16 @@ def _read(
             )
         content = _distinct_rows(table, columns, file=file)
     return _rows(content, columns, facts)
+
+
+def _require_plain(chosen: Any, *, file: str) -> None:
+    """Raise InputError for a column whose values are lists or records."""
+    for name, kind in chosen.schema().items():
+        if kind.is_nested():
+            raise InputError(
+                f"{file}: column {name!r} holds lists or records; give it one value a "
+                "row."
+            )
 
 
 def _compared(columns: PredictionColumns) -> str | None:

@@ -88,6 +88,9 @@ def _faults(arrays: ReleaseArrays, setting: Setting, attack: str) -> Iterator[_F
             np.abs(row.value - mean) > MOST_OFF * error,
             {"value": row.value, "mean": mean},
         )
+    # Not even one record, at chance, leaves a value without an error.
+    smallest = np.fmin(error, row.null_error)
+    yield _Fault("no_error", (smallest == 0) & (row.value != 0), {"value": row.value})
     yield _Fault(
         "large_null_error",
         row.null_error > error * (1 + ROUNDED),
