@@ -106,7 +106,7 @@ def n_certain(made: pcer.Release, known: People) -> int:
 
 
 @pytest.mark.parametrize("certain_cells", [True, False])
-@pytest.mark.parametrize("n_models", [6, 12, 30])
+@pytest.mark.parametrize("n_models", [6, 12])
 def test_few_settings_on_one_split_are_released_and_give_nobody_away(
     n_models, certain_cells
 ):
@@ -114,12 +114,9 @@ def test_few_settings_on_one_split_are_released_and_give_nobody_away(
     assert n_certain(release(known, certain_cells=certain_cells), known) == 0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Counts of many settings on one split add up to everybody's membership.",
-)
+@pytest.mark.slow
 @pytest.mark.parametrize("certain_cells", [True, False])
-@pytest.mark.parametrize("n_models", [60, 120])
+@pytest.mark.parametrize("n_models", [30, 60, 120])
 def test_many_settings_on_one_split_are_refused_or_give_nobody_away(
     n_models, certain_cells
 ):
@@ -129,11 +126,8 @@ def test_many_settings_on_one_split_are_refused_or_give_nobody_away(
     assert is_refused or n_certain(made, known) == 0
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Memberships are counted in each table alone, not together."
-)
 def test_a_file_counts_the_memberships_that_its_models_give_away_together():
-    known = people(400, 60)
+    known = people(200, 40)
     made = release(
         known, public_data=True
     )  # which may give everybody away, and says so
@@ -168,10 +162,27 @@ def n_rebuilt(made: pcer.Release, known: People) -> int:
     return int((found == 2 * known.group + known.label).sum())
 
 
+def release_of_splits(known: People) -> pcer.Release:
+    """The release of all models, each with a split of its own that is secret."""
+    n_models, n = known.answers.shape
+    member = np.random.default_rng(1).permuted([known.member] * n_models, axis=1)
+    return pcer.release_from_predictions(
+        np.tile(known.label, n_models),
+        known.answers.ravel(),
+        sensitive_features={"group": np.tile(known.group, n_models)},
+        split=member.ravel(),
+        split_kind="random",
+        outcome="benefit",
+        split_id=np.repeat([f"secret {k}" for k in range(n_models)], n),
+        seed=np.repeat(np.arange(n_models), n),
+    )
+
+
 def test_answers_and_counts_rebuild_labels_though_splits_are_secret():
     """Nothing prevents this: it can only be said."""
     known = people(400, 100, accuracy=0.5)
-    assert n_rebuilt(release(known), known) > 200  # guessing finds about 108
+    made = release_of_splits(known)
+    assert n_rebuilt(made, known) > 200  # guessing finds about 108
 
 
 @pytest.mark.xfail(
@@ -180,7 +191,7 @@ def test_answers_and_counts_rebuild_labels_though_splits_are_secret():
 )
 def test_a_release_of_many_models_warns_that_answers_rebuild_labels():
     known = people(400, 100, accuracy=0.5)
-    assert "labels" in str(release(known))
+    assert "labels" in str(release_of_splits(known))
 
 
 @pytest.mark.xfail(
@@ -234,10 +245,6 @@ def release_without(
     )
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="A person whom the second model did not score is the difference of tables.",
-)
 @pytest.mark.parametrize("split_id", [None, ("one", "other")])
 @pytest.mark.parametrize("n_missing", [1, 9])
 def test_two_models_that_scored_different_people_are_refused(n_missing, split_id):

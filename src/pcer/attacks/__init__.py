@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.attacks.attack import attack_models
-from pcer.attacks.exposure_rows import add_exposures, count_models
+from pcer.attacks.exposure_rows import add_exposures, answered_by, count_models
 from pcer.attacks.permutation import permutation_tests
 from pcer.attacks.placebo import check_with_coins, draw_coins, placebo_groupings
 from pcer.attacks.scorers import SettingScores
@@ -14,6 +14,7 @@ __all__ = [
     "Divisions",
     "SettingScores",
     "add_exposures",
+    "answered_by",
     "attack_models",
     "beyond_reference",
     "check_with_coins",

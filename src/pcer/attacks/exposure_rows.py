@@ -43,6 +43,7 @@ from pcer.release.build import (
     RunKey,
     count_entries,
 )
+from pcer.release.joint import Answered
 from pcer.release.population import Attribute
 from pcer.wording import setting_name
 
@@ -76,6 +77,17 @@ def count_models(
             counted = count_entries(entries, [key], attribute)
             runs += counted.runs
     return replace(counted, runs=tuple(runs))
+
+
+def answered_by(settings: Sequence[Sequence[SettingScores]]) -> Answered:
+    """Whom every setting's models were trained on, and what they answer."""
+    views = [by_attribute[0] for by_attribute in settings]
+    parts = [np.where(view.member, 0, 1).astype(np.int8) for view in views]
+    return Answered(
+        positive=views[0].labels == 1,
+        part=np.concatenate(parts),
+        predicted=np.concatenate([view.answers for view in views]),
+    )
 
 
 def add_exposures(  # noqa: PLR0913 # front door of the room

@@ -24,7 +24,7 @@ from pydantic import Field
 
 from pcer.errors import InputError, PcerError, not_installed
 from pcer.files import Record, parse_record, read_toml
-from pcer.release.disclosure import Disclosure
+from pcer.release.disclosure import Disclosure, Joint
 
 # Options that a help page shows first: the first of the verb's function.
 MOST_COMMON = 5
@@ -72,6 +72,7 @@ class DisclosureKeys(Record):
     public_data: bool | None = None
     certain_cells: bool | None = None
     least_people: int | None = None
+    joint: Joint | None = None
 
 
 class RunFile(Record):

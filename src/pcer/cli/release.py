@@ -30,7 +30,7 @@ from pcer.cli.options import (
     place,
 )
 from pcer.errors import InputError
-from pcer.release.disclosure import LEAST_PEOPLE
+from pcer.release.disclosure import LEAST_PEOPLE, Joint
 from pcer.release.file import Release
 from pcer.release.population import Attribute, Missing, renamed
 from pcer.release.records import Outcome, SplitKind
@@ -47,6 +47,7 @@ ATTRIBUTES_HELP = (
 )
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
 LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are joined."
+JOINT_HELP = "Tables that only together reveal a membership: refuse or coarsen."
 CERTAIN_CELLS_HELP = (
     "Release cells that reveal a membership with certainty, or coarsen."
 )
@@ -132,6 +133,7 @@ def release(
     public_data: bool = optional(PUBLIC_HELP, "--public-data", default=False),
     least_people: int = optional(LEAST_PEOPLE_HELP, default=LEAST_PEOPLE, min=1),
     certain_cells: bool = optional(CERTAIN_CELLS_HELP, default=True),
+    joint: Joint = optional(JOINT_HELP, default="refuse"),
     secret_file: Path | None = optional(
         "Secret that keys the names of records and splits."
     ),
@@ -182,6 +184,7 @@ def release(
             "public_data": public_data,
             "least_people": least_people,
             "certain_cells": certain_cells,
+            "joint": joint,
         },
         secret=secret,
     )

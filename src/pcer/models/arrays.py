@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
+from pcer.models import same_people
 from pcer.models.about import About, facts_of
 from pcer.models.rows import THRESHOLD, Predictions, Rows, rows_of
-from pcer.release import build
+from pcer.release import build, joint
 from pcer.release import columns as convert
 from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, Coded
@@ -234,10 +235,7 @@ def releases_of(
     allowed = _allowed(rows, views, facts, beside)
     attributes = allowed.attributes
     facts = replace(facts, not_written=allowed.not_written)
-    counted = [
-        build.count_entries(rows.entries, keys, attribute) for attribute in attributes
-    ]
-
+    counted = _counted(rows, keys, allowed, facts)
     has_groups = all(len(attribute.groups) > 1 for attribute in attributes)
     if rows.record is not None and has_groups:
         from pcer.attacks import add_exposures
@@ -259,6 +257,28 @@ def releases_of(
         counts.attribute: build.build_release(facts, counts, file=file)
         for counts in counted
     }
+
+
+def _counted(
+    rows: Rows, keys: Sequence[RunKey], allowed: Allowed, facts: ReleaseFacts
+) -> list[Counted]:
+    """The counts by attribute, if neither two models nor all give anybody away."""
+    attributes = [*allowed.beside, *allowed.attributes]
+    counted = [
+        build.count_entries(rows.entries, keys, attribute) for attribute in attributes
+    ]
+    rule = facts.disclosure
+    if not rule.public_data:
+        same_people.require_no_few(rows, attributes, rule.least_people)
+    n_beside = len(allowed.beside)
+    aligned = same_people.aligned(rows, attributes)
+    if aligned is not None:
+        return joint.guarded(
+            counted, aligned.attributes, aligned.answered, rule, n_beside=n_beside
+        )
+    if not rule.public_data:
+        same_people.require_few_models(rows, attributes)
+    return counted[n_beside:]
 
 
 def _with_derived_names(rows: Rows, record: Coded, facts: ReleaseFacts) -> list[RunKey]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks import SettingScores, add_exposures, count_models
+from pcer.attacks import SettingScores, add_exposures, answered_by, count_models
 from pcer.errors import InputError, not_installed
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
 from pcer.models.about import About, facts_of
@@ -39,6 +39,7 @@ from pcer.release.build import ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS, require_one_length
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
+from pcer.release.joint import guarded
 from pcer.release.population import Attribute, is_outside, named_attribute
 from pcer.release.records import Outcome
 from pcer.release.small_groups import Allowed, Model, allowed_groups
@@ -506,6 +507,7 @@ def _releases(
     counted = []
     for attribute, *scores in zip(attributes, *settings, strict=True):
         counted.append(count_models(attribute, scores, models))
+    counted = guarded(counted, attributes, answered_by(settings), facts.disclosure)
     no_coin = "" if records.persons is None else NO_COIN
     counted = add_exposures(counted, settings, facts, no_coin=no_coin)
     releases = {}

@@ -221,10 +221,11 @@ def _allowed(
     either = Model(
         np.tile(rows, 2), np.tile(part[rows], 2), np.repeat([True, False], len(rows))
     )
-    (allowed,), _ = allowed_groups(
+    allowed = allowed_groups(
         facts.disclosure, [attribute], [either], names=facts.group_names
     )
-    return allowed
+    (attribute,) = allowed.attributes
+    return attribute
 
 
 def _sizes(

@@ -177,6 +177,13 @@ class Counted:
     notes: Sequence[str] = ()  # written after those of the facts
     # Whether nothing was predicted: the cells of a group's part then hold its size.
     only_sizes: bool = False
+    # What the tables of a split give away together (``joint``): people whom no cell
+    # alone does, once a split, and how many of them are not proved to be. None where
+    # it was not looked for.
+    n_together: int | None = None
+    n_unproved: int | None = None
+    # (model, group) the most detail that may be written; None: what each table allows.
+    detail: IntArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -265,7 +272,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "training_noise": _noise_of_exact_tables(counted, published),
         "not_computed": dict(counted.not_computed),
         "placebo": list(counted.placebo),
-        "disclosure": _disclosure(facts, published),
+        "disclosure": _disclosure(facts, counted, published),
         "provenance": {
             "pcer_version": __version__,
             "source_commit": facts.source[0],
@@ -278,9 +285,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
 
 def _published(rule: Disclosure, counted: Counted, file: str) -> Published:
     """What the rule allows to publish; InputError where a group is too small for it."""
-    shape = (len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
-    tables = np.array([run.cells for run in counted.runs], dtype=np.int64)
-    tables = tables.reshape(shape)
+    tables = tables_of(counted)
     people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
     least = rule.least_people
     if not rule.public_data and people.min(initial=least) < least:
@@ -292,9 +297,19 @@ def _published(rule: Disclosure, counted: Counted, file: str) -> Published:
         )
 
     detail = np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
-    if not rule.certain_cells and not counted.only_sizes:
+    if counted.detail is not None:
+        detail = counted.detail
+    elif not rule.certain_cells and not counted.only_sizes:
         detail = disclosure.coarsened(tables)
-    return Published(tables, detail, rule.certain_cells, counted.only_sizes)
+    has_calibrated = rule.certain_cells and not detail.any()
+    return Published(tables, detail, has_calibrated, counted.only_sizes)
+
+
+def tables_of(counted: Counted) -> IntArray:
+    """(model, split, group, label, predicted) counts."""
+    shape = (len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
+    tables = np.array([run.cells for run in counted.runs], dtype=np.int64)
+    return tables.reshape(shape)
 
 
 def _subject(
@@ -317,7 +332,9 @@ def _subject(
     }
 
 
-def _disclosure(facts: ReleaseFacts, published: Published) -> dict[str, Any]:
+def _disclosure(
+    facts: ReleaseFacts, counted: Counted, published: Published
+) -> dict[str, Any]:
     """What the file reveals about single people, and which rule it was written by."""
     rule = facts.disclosure
     tables = published.tables
@@ -328,7 +345,9 @@ def _disclosure(facts: ReleaseFacts, published: Published) -> dict[str, Any]:
         "public_data": rule.public_data,
         "least_people": None if rule.public_data else rule.least_people,
         "small_groups": None if rule.public_data else "join",
-        "memberships": int(memberships.sum()),
+        "memberships": int(memberships.sum()) + (counted.n_together or 0),
+        "only_together": counted.n_together,
+        "unproved": counted.n_unproved,
         "most_in_one_model": int(memberships.max(initial=0)),
         "n_coarse_tables": int((published.detail > Detail.COUNTS).sum()),
         "not_written": dict(facts.not_written),

@@ -10,23 +10,27 @@ outside it:
 * **Certain cells.** A cell of a confusion table that is empty in one part and not in
   the other reveals the membership of everybody in it, however many they are.
 
-To add a rule: a field of ``Disclosure``, which ``build`` heeds.
+What the tables of several models give away together is the matter of ``joint``. To add
+a rule: a field of ``Disclosure``, which ``build`` heeds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Literal, get_args
 
 import numpy as np
 
-from pcer.errors import require_at_least
+from pcer.errors import InputError, require_at_least
 from pcer.metrics import BoolArray, IntArray
 
 # People of one group, one label and one part, as in disclosure-control practice.
 LEAST_PEOPLE = 10
 # People of a kind in either part; with 1 a coarser table would reveal an empty cell.
 LEAST_ROOM = 2
+# What becomes of tables that only together give somebody away.
+Joint = Literal["refuse", "coarsen"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +44,15 @@ class Disclosure:
             one.
         certain_cells: release cells that reveal a membership with certainty, and count
             them; False coarsens those tables, at a loss of power that a note states.
+        joint: what becomes of tables that together, over all models of a split, give
+            somebody away with certainty: "refuse" them, or "coarsen" those of the last
+            settings.
         secret: 16 to 64 random bytes that key the names of splits (predictions with
             ``record_id``) and of records (estimators), and draw estimators' splits. It
             is never written.
 
     Raises:
-        InputError: ``least_people`` is below 1.
+        InputError: ``least_people`` is below 1; ``joint`` is neither word.
 
     >>> Disclosure(least_people=20).public_data
     False
@@ -54,10 +61,16 @@ class Disclosure:
     public_data: bool = False
     least_people: int = LEAST_PEOPLE
     certain_cells: bool = True
+    joint: Joint = "refuse"
     secret: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
         require_at_least(1, least_people=self.least_people)
+        if self.joint not in get_args(Joint):
+            raise InputError(
+                f"joint must be 'refuse' or 'coarsen', not {self.joint!r}.",
+                field="joint",
+            )
 
 
 class Detail(IntEnum):

@@ -248,7 +248,9 @@ class Disclosed(Record):
     """What the file reveals about single people, and which rule it was written by.
 
     Memberships are those that the tables reveal with certainty to someone who knows the
-    prediction; a person counts once for each model. Coarse tables reveal none.
+    prediction: cells alone, a person once for each model, and besides ``only_together``
+    all tables of a split, a person once for each split, of whom ``unproved`` may not be
+    certain. Coarse tables reveal none.
     Attributes that were asked for and not written are listed with the reason.
     """
 
@@ -256,6 +258,8 @@ class Disclosed(Record):
     least_people: Count | None = None
     small_groups: Literal["join", "withhold"] | None = None
     memberships: Count | None = None
+    only_together: Count | None = None
+    unproved: Count | None = None
     most_in_one_model: Count | None = None
     n_coarse_tables: Count | None = None
     not_written: dict[Name, Note] = Field(default_factory=dict)

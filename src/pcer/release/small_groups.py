@@ -64,6 +64,7 @@ class Allowed(NamedTuple):
 
     attributes: list[Attribute]  # with their remaining groups
     not_written: dict[str, str]  # why not, by attribute
+    beside: list[Attribute]  # those of the existing releases
 
 
 def allowed_groups(
@@ -108,7 +109,11 @@ def allowed_groups(
     if len(left_out) == len(attributes) - n_old:
         reason, *_ = left_out.values()
         raise InputError(reason, field="least_people" if new else "certain_cells")
-    return Allowed([one.released for one in new if one.is_written], left_out)
+    return Allowed(
+        [one.released for one in new if one.is_written],
+        left_out,
+        [one.released for one in regroupings[: len(beside)]],
+    )
 
 
 def _with_enough(

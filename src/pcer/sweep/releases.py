@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcer.attacks import SettingScores, add_exposures, count_models
+from pcer.attacks import SettingScores, add_exposures, answered_by, count_models
 from pcer.attacks.exposure_rows import PLACEBO
 from pcer.attacks.placebo import TaskRunner
 from pcer.measuring.outcomes import noise_of_repeats
@@ -24,6 +24,7 @@ from pcer.release.build import CELLS, Counted, ReleaseFacts
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
+from pcer.release.joint import guarded
 from pcer.release.population import Attribute, recorded
 from pcer.release.records import Bound, TrainingNoise
 from pcer.release.small_groups import Allowed, Model, allowed_groups
@@ -132,6 +133,7 @@ def _attacked(
         # Its own notes are replaced: the dataset's count records without a group.
         own_notes = [attribute.note] if attribute.note else []
         counted.append(replace(counts, notes=own_notes))
+    counted = guarded(counted, attributes, answered_by(settings), facts.disclosure)
     return add_exposures(counted, settings, facts, run=run, on_step=on_step)
 
 
