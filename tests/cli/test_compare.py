@@ -100,7 +100,7 @@ def test_a_trend_is_printed_written_and_exits_1_where_the_last_is_worse(
     assert {"svg", "table"} <= {*tags}
     assert "script" not in tags
     assert (
-        sum(tag == "g" for tag in tags) == 3 * 2
+        sum(tag == "g" for tag in tags) == 1 + 3 * 2
     )  # a mark for every version and group
     assert run("trend", new, old, "-q").returncode == 0
     hostile = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])

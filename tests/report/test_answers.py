@@ -1,4 +1,4 @@
-"""The two pictures of rows: numbers in places, no whisker, nothing cut, escaped."""
+"""The pictures of two answers: numbers in places, no whisker, nothing cut, escaped."""
 
 import re
 from itertools import pairwise
@@ -8,102 +8,106 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pcer.auditing import sentences
+from pcer.auditing.sentences.rows import Bar, Bars, Points
 from pcer.errors import printable
 from pcer.report.pictures import answers, looks
 from pcer.report.pictures.answers import (
     WIDTH,
     Drawing,
-    GroupPoint,
-    GroupShare,
-    Shares,
-    Spotting,
     drawing_svg,
+    row_drawing,
     served,
     spotting,
 )
+from tests.pages import hostile_audit, mixed_audit
 
 SVG = "{http://www.w3.org/2000/svg}"
 WIDEST_LETTER = 6.7  # pixels of a digit or small letter of 11 pixels in a wide font
+GROUPS = [f"group {k}" for k in range(6)]
 NAMES = st.text(min_size=1, max_size=40).map(printable)
 RATES = st.floats(0, 100)
 
 
-def shown(values, difference, base=50.0) -> Spotting:
-    points = [GroupPoint(f"group {k}", k, value) for k, value in enumerate(values)]
-    return Spotting(
-        title="attacker right, of 100 (RMIA)",
-        points=points,
-        base=base,
-        base_name="= coin",
-        difference_title="group 0 − group 1, in points (0: none)",
-        difference=difference,
-    )
+def points_of(values, difference) -> Points:
+    names = GROUPS[: len(values)]
+    success = dict(zip(names, sorted(values), strict=True))
+    return Points("RMIA", success, (GROUPS[0], GROUPS[1]), difference)
 
 
-def numbers_below(drawing: Drawing, bar: bool) -> list[tuple[float, float]]:
-    """Numbers of an axis, of the difference or of the points, and where they stand."""
+def numbers_of(drawing: Drawing, row: int) -> list[tuple[float, float]]:
+    """Numbers of an axis (0: of the points, -1: of the bar), and where they stand."""
+    numbers = [text for text in drawing.texts if is_number(text["text"])]
+    height = sorted({text["y"] for text in numbers})[row]
     found = []
-    heights = sorted({text["y"] for text in drawing.texts if is_number(text["text"])})
-    for text in drawing.texts:
-        if text["y"] == heights[-1 if bar else 0] and is_number(text["text"]):
+    for text in numbers:
+        if text["y"] == height:
             value = float(text["text"].split(" ")[0].replace("−", "-"))
             found.append((value, text["x"]))
     return sorted(found)
 
 
 def is_number(text: str) -> bool:
-    return re.fullmatch(r"−?[\d.e-]+( = coin)?", text) is not None
-
-
-@given(
-    st.lists(st.floats(40, 100), min_size=2, max_size=6),
-    st.tuples(st.floats(-20, 20), st.floats(0.1, 20)),
-)
-def test_marks_and_the_bar_lie_where_their_numbers_are(values, start_and_length):
-    low = start_and_length[0]
-    high = low + start_and_length[1]
-    drawing = spotting(shown(values, (low, high)))
-    axis = numbers_below(drawing, bar=False)
-    for value, mark in zip(values, drawing.marks, strict=True):
-        assert mark["x"] == pytest.approx(between(axis, value), abs=0.2)
-    axis = numbers_below(drawing, bar=True)
-    assert 0.0 in [value for value, _ in axis]
-    (bar,) = [line for line in drawing.lines if line["size"] == answers.BAR_SIZE]
-    end = bar["x"] + float(bar["step"][1:])
-    assert bar["x"] == pytest.approx(between(axis, low), abs=0.2)
-    assert end == pytest.approx(between(axis, high), abs=0.3)
-    assert bar["x"] >= 0
-    assert end <= WIDTH
+    return re.fullmatch(r"−?[\d.e+-]+( coin)?", text.replace("e−", "e-")) is not None
 
 
 def between(axis: list[tuple[float, float]], value: float) -> float:
     """Where a value lies, by the numbers that the axis prints."""
     (low, left), *_, (high, right) = axis
-    assert [x for _, x in axis] == sorted(x for _, x in axis)
     return left + (value - low) * (right - left) / (high - low)
 
 
+@given(
+    st.lists(st.floats(40, 100), min_size=2, max_size=5),
+    st.floats(-20, 20),
+    st.floats(0.1, 20),
+)
+def test_marks_and_the_bar_lie_where_their_numbers_are(values, low, length):
+    high = low + length
+    drawing = spotting(points_of(values, (low, high)), GROUPS)
+    axis = numbers_of(drawing, 0)
+    for value, mark in zip(sorted(values), drawing.marks, strict=True):
+        assert mark["x"] == pytest.approx(between(axis, value), abs=0.2)
+    axis = numbers_of(drawing, -1)
+    assert 0.0 in [value for value, _ in axis]
+    (bar,) = [line for line in drawing.lines if line["size"] == answers.BAR_SIZE]
+    end = bar["x"] + float(bar["step"][1:])
+    assert bar["x"] == pytest.approx(between(axis, low), abs=0.3)
+    assert end == pytest.approx(between(axis, high), abs=0.4)
+    assert bar["x"] >= 0
+    assert end <= WIDTH
+
+
 def test_the_coin_is_on_the_axis_and_no_group_has_a_whisker():
-    drawing = spotting(shown([52.8, 52.2], (-0.1, 1.4)))
-    assert "50 = coin" in [text["text"] for text in drawing.texts]
+    drawing = spotting(points_of([52.8, 52.2], (-0.1, 1.4)), GROUPS)
+    assert "50 coin" in [text["text"] for text in drawing.texts]
     across = [line for line in drawing.lines if line["step"].startswith("h")]
     assert len(across) == 1
     assert across[0]["y"] not in {mark["y"] for mark in drawing.marks}
-    assert len(spotting(shown([52.8, 52.2], None)).texts) < len(drawing.texts)
+    without = spotting(points_of([52.8, 52.2], None), GROUPS)
+    assert len(without.texts) < len(drawing.texts)
 
 
-@given(st.floats(0.001, 100), st.floats(0.001, 100))
-def test_numbers_of_an_axis_do_not_collide(low, length):
-    """Neither with each other nor with the ends of the picture."""
-    drawing = spotting(shown([low, low + length], (-length, low)))
+def test_of_many_groups_the_compared_and_the_extremes_are_drawn():
+    names = [f"group {k}" for k in range(9)]
+    success = {name: 50.0 + k for k, name in enumerate(names)}
+    drawing = spotting(Points("RMIA", success, (names[4], names[3]), None), names)
+    drawn = re.findall(r"group \d", drawing.says)
+    assert drawn == [names[0], names[1], names[3], names[4], names[8]]
+
+
+@given(st.floats(0.001, 50), st.floats(0.001, 50))
+def test_numbers_of_an_axis_neither_collide_nor_leave_the_picture(low, length):
+    values = [50 + low, min(50 + low + length, 100)]
+    drawing = spotting(points_of(values, (-length, low)), GROUPS)
     rows: dict[float, list[tuple[float, float]]] = {}
     for text in drawing.texts:
-        if not is_number(text["text"]):
-            continue
-        width = WIDEST_LETTER * len(text["text"].removesuffix(" = coin"))
-        shift = {"start": 0.0, "middle": width / 2, "end": width}[text["anchor"]]
-        start = text["x"] - shift
-        rows.setdefault(text["y"], []).append((start, start + width))
+        if is_number(text["text"]):
+            # The coin's name stands after its number, at the left end of the axis.
+            width = WIDEST_LETTER * len(text["text"].removesuffix(" coin"))
+            shift = {"start": 0.0, "middle": width / 2, "end": width}[text["anchor"]]
+            start = text["x"] - shift
+            rows.setdefault(text["y"], []).append((start, start + width))
     for ends in rows.values():
         assert min(ends)[0] >= 0
         assert max(end for _, end in ends) <= WIDTH
@@ -113,11 +117,8 @@ def test_numbers_of_an_axis_do_not_collide(low, length):
 
 @given(st.lists(st.tuples(RATES, RATES), min_size=1, max_size=6))
 def test_bars_are_as_long_as_their_rates_and_their_numbers_are_not_cut(rates):
-    bars = []
-    for k, (rate, was) in enumerate(rates):
-        text = f"{rate:.0f}; were {was:.0f}"
-        bars.append(GroupShare(f"group {k}", k, rate, text, was))
-    drawing = served([Shares("predicted, of 100 (line: were)", bars)])
+    bars = [Bar(GROUPS[k], *both) for k, both in enumerate(rates)]
+    drawing = served([Bars("predicted, of all 100; mark: were", bars)], GROUPS, "were")
     for bar, drawn, line in zip(bars, drawing.bars, drawing.lines, strict=True):
         whole = drawn["room"]
         assert drawn["width"] == pytest.approx(whole * bar.of_100 / 100, abs=0.1)
@@ -126,22 +127,32 @@ def test_bars_are_as_long_as_their_rates_and_their_numbers_are_not_cut(rates):
         assert text["x"] + WIDEST_LETTER * len(text["text"]) <= WIDTH or text["x"] == 0
 
 
-@given(st.lists(NAMES, min_size=2, max_size=5))
+@given(st.lists(NAMES, min_size=2, max_size=5, unique=True))
 def test_whatever_groups_are_called_the_picture_is_text_and_marks(names):
-    bars = [GroupShare(name, k, 20.0, "20") for k, name in enumerate(names)]
-    points = [GroupPoint(name, k, 51.0) for k, name in enumerate(names)]
-    picture = shown([51.0], (0.0, 1.0))
-    picture = Spotting(**{**vars(picture), "points": points, "title": names[0]})
-    for drawing in (spotting(picture), served([Shares(names[0], bars)])):
-        allowed = {"svg", "title", "style", "text", "path", "rect"}
+    bars = [Bar(name, 20.0) for name in names]
+    points = Points(names[0], dict.fromkeys(names, 51.0), (names[1], names[0]), (0, 1))
+    drawings = (spotting(points, names), served([Bars(names[0], bars)], names, "were"))
+    for drawing in drawings:
+        allowed = {"svg", "title", "style", "text", "path", "rect", "g"}
         elements = ElementTree.fromstring(drawing_svg(drawing)).iter()
-        tags = {element.tag.removeprefix(SVG) for element in elements}
-        assert tags <= allowed
+        assert {element.tag.removeprefix(SVG) for element in elements} <= allowed
 
 
-def test_groups_are_told_apart_by_their_marks_in_one_colour():
+def test_groups_have_marks_of_their_own_in_one_colour():
     marks = [looks.group_mark(position) for position in range(10)]
     assert len({(mark["shape"], mark["is_filled"]) for mark in marks}) == 10
     assert {mark["colour"] for mark in marks} == {looks.COLOUR_OF["group"]}
-    assert marks[0]["is_filled"]
-    assert not marks[1]["is_filled"]
+    audit = mixed_audit()
+    first, second = (looks.look(audit, name) for name in looks.marked_groups(audit))
+    assert first["is_filled"]
+    assert not second["is_filled"]
+
+
+def test_two_rows_have_a_picture_and_no_picture_has_the_alarm_colour():
+    for audit in (mixed_audit(), hostile_audit()):
+        rows = sentences.of(audit, audit.told).rows
+        drawings = [row_drawing(row, audit) for row in rows]
+        assert [drawing is not None for drawing in drawings][2:] == [True, *[False] * 3]
+        for drawing in drawings:
+            if drawing is not None:
+                assert "alarm" not in drawing_svg(drawing)

@@ -11,9 +11,10 @@ import pcer
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.formats.junit import changes_to_junit
 from pcer.report.formats.terminal import terminal_text
+from pcer.report.pictures.answers import pictures_svg
 from pcer.report.pictures.charts import figure1
 from pcer.report.pictures.decisions import choice_svg, outlook_chart
-from pcer.report.pictures.finding import finding_svg, floors_svg
+from pcer.report.pictures.floors import floors_svg
 from pcer.report.pictures.panels import chart_svg
 from pcer.report.tables.decisions import (
     change_view,
@@ -73,7 +74,7 @@ def outputs() -> dict[str, str]:
             [audit, judged], ["exposure_differs", "double_disadvantage"]
         ),
         "page.html": to_report([small], small.sources[:1]),
-        "finding.svg": finding_svg(audit),
+        "answers.svg": pictures_svg(audit),
         "floors.svg": floors_svg(audit),
         "figure1.svg": chart_svg(figure1(small, small.sources[0])),
         "outlook.svg": chart_svg(outlook_chart(sizes)),

@@ -8,10 +8,12 @@ import re
 import pytest
 
 import pcer
-from pcer.auditing.sentences import cards
+from pcer.auditing import sentences
 from pcer.errors import printable
 from pcer.report.page import explained, glossary, to_report
 from pcer.report.table import template
+from pcer.report.tables import finding
+from pcer.report.tables.background import least_private_first
 from tests import pages
 from tests.pages import HOSTILE, QUICK, ROOT, Html, audited
 
@@ -22,6 +24,11 @@ def render(*audits: pcer.Audit) -> str:
     return to_report(audits, [audit.sources[0] for audit in audits])
 
 
+def words_of(part: str) -> str:
+    """What a part of a page says."""
+    return html.unescape(re.sub("<[^>]*>", "", part))
+
+
 @pytest.fixture(scope="module")
 def page():
     """Of six budgets, two groups, attack results."""
@@ -29,10 +36,12 @@ def page():
 
 
 def test_every_disparity_stands_beside_what_it_is_worth(page):
-    """The verdict of its setting, or what it adds about privacy."""
+    """The verdict of its setting, or whether it is beyond its null."""
+    evidence = set(finding.EVIDENCE.values())
+    verdicts = {setting.verdict.words for setting in pages.mixed_audit().settings}
     worth = {
-        "Do the ratios differ?": 'class="badge',
-        "As published": r">(none|memorised,<br>not whose)<",
+        "Do the ratios differ?": "|".join(map(re.escape, verdicts)),
+        "As published": "|".join(text.replace("\n", "<br>") for text in evidence),
     }
     for title, mark in worth.items():
         table = page.partition(f'">{title}')[2].partition("</table>")[0]
@@ -41,30 +50,69 @@ def test_every_disparity_stands_beside_what_it_is_worth(page):
         assert all(re.search(mark, row) for row in rows), title
 
 
-def test_every_setting_has_its_own_finding_and_one_is_shown(page):
+def test_every_setting_has_its_six_answers_and_one_setting_is_shown(page):
     """Also without a script: all are in the page, and the strongest is not hidden."""
     audit = pages.mixed_audit()
     views = re.findall(
-        r'<div class="finding (\w+)" data-setting="(\d)"[^>]*?( hidden)?>', page
+        r'<div class="finding" data-setting="(\d)"[^>]*?( hidden)?>', page
     )
-    assert [int(number) for _, number, _ in views] == [5, 4, 3, 2, 1, 0]
-    assert [number for _, number, hidden in views if not hidden] == [
-        str(audit.main_setting)
-    ]
-    text = Html(page).text
-    _, *parts = text.split("Exposure: can an")
-    for (severity, number, _), part in zip(views, parts, strict=True):
+    assert [int(number) for number, _ in views] == [5, 4, 3, 2, 1, 0]
+    shown = [number for number, hidden in views if not hidden]
+    assert shown == [str(audit.main_setting)]
+    parts = page.split('<div class="finding"')[1:]
+    for (number, _), part in zip(views, parts, strict=True):
         setting = audit.settings[int(number)]
-        assert severity == setting.verdict.severity
+        said = sentences.of(audit, setting)
+        text = words_of(part)
         assert setting.headline in text
-        assert cards.outcomes_card(audit, setting).answer in part
-        assert cards.how_sure_card(audit, setting).answer in part
+        for row in said.rows:
+            assert row.question in text
+            assert row.answer in text
 
 
-def test_the_papers_numbers_are_folded_beyond_six_rows(page):
-    assert re.search(r'<p class="evidence">Δ PCER [^<]+minus: for women', page)
+def test_no_figure_is_left_out_or_said_twice(page):
+    audit = pages.mixed_audit()
+    text = Html(page).text
+    for row in sentences.of(audit, audit.told).rows:
+        for figure in row.figures:
+            assert figure in text
+    shown = words_of(page.partition('<details class="detail">')[0])
+    for line in (*audit.account[1:], *audit.trust):
+        assert line not in shown
+
+
+def test_tabs_and_links_carry_the_headline(page):
+    audit = pages.mixed_audit()
+    headline = html.escape(audit.headline, quote=False)
+    assert f"<title>{headline}</title>" in html.unescape(page)
+    heads = dict(
+        re.findall(r'<meta (?:name|property)="([a-z:]+)" content="([^"]*)"', page)
+    )
+    assert html.unescape(heads["og:title"]) == audit.headline
+    assert heads["description"] == heads["og:description"]
+    for row in sentences.of(audit, audit.told).rows:
+        assert row.answer in html.unescape(heads["description"])
+
+
+def test_the_alarm_colour_is_for_what_alarms_and_for_nothing_else():
+    """A rate beside an alarming error has none, and no badge, table or group has it."""
+    audit = audited(ROOT / "studies" / "paper" / "compas.race.release.json")
+    page = render(audit)
+    said = []
+    for setting in least_private_first(audit):
+        for row in sentences.of(audit, setting).rows:
+            said += [row.main] * row.is_alarm
+    body = page.partition("<main")[2]
+    assert re.findall(r'<span class="alarm">([^<]*)</span>', body) == said
+    assert 0 < len(said) < len(audit.settings) * 6
+    assert not any("Predicted" in text for text in said)
+    assert len(re.findall(r'class="[^"]*alarm', body)) == len(said)
+    assert "--alarm" not in body
+
+
+def test_the_papers_numbers_are_unfolded_up_to_twelve_rows(page):
     several = render(pcer.audit(pages.many_groups([*"abcdefg"]), QUICK))
-    for text, n_rows, is_folded in ((page, 12, True), (several, 14, True)):
+    for text, n_rows, is_folded in ((page, 12, False), (several, 14, True)):
         part = text.partition('<div class="paper">')[2].partition("</table>")[0]
         assert part.count("<tr>") == 1 + n_rows
         assert ("<details>" in part) == is_folded
@@ -112,21 +160,21 @@ def test_hostile_names_are_text():
         assert not any(name.startswith("on") for name in attributes)
 
 
-def test_many_releases_have_a_matrix_that_links_to_each():
-    other = pages.many_groups(["a", "b", "c"], dataset="Other data")
-    page = render(pages.mixed_audit(), pcer.audit(other, QUICK))
-    assert page.index('class="matrix"') < page.index('<section id="release-1"')
-    matrix = page.partition('<table class="matrix">')[2].partition("</table>")[0]
-    links = re.findall(
-        r'<a class="cell (\w+)( strongest)?" href="#(release-\d)">(.+?)</a>', matrix
-    )
-    assert len(links) == 6 + 2
-    severities = [severity for severity, strongest, *_ in links if strongest]
-    assert severities == ["red", "blue"]
-    for _, _, _, answers in links:  # both, and nothing else
-        assert re.fullmatch("<span>[^<]+</span>" * 2, answers)
-    for target in ("release-1", "release-2"):
-        assert page.count(f'<section id="{target}"') == 1
+def test_many_releases_begin_with_three_answers_about_each():
+    other = pcer.audit(pages.many_groups(["a", "b", "c"], dataset="Other data"), QUICK)
+    audits = (pages.mixed_audit(), other)
+    page = render(*audits)
+    assert page.index('class="every"') < page.index('<section id="release-1"')
+    table = page.partition('<table class="every">')[2].partition("</table>")[0]
+    rows = re.findall(r"<tr><th scope=.row.>.*?</tr>", table)
+    for number, (audit, row) in enumerate(zip(audits, rows, strict=True), start=1):
+        assert f'<a href="#release-{number}">' in row
+        assert page.count(f'<section id="release-{number}"') == 1
+        answers = sentences.of(audit, audit.told).rows[:3]
+        for answer in answers:
+            assert answer.answer in words_of(row)
+        n_alarming = sum(answer.is_alarm for answer in answers)
+        assert row.count('class="alarm"') == n_alarming
     without_script = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     ids = re.findall(r'\bid="([^"]+)"', without_script)
     assert len(ids) == len(set(ids))

@@ -307,9 +307,9 @@ NUMBERS = (
     '"plan":{"floors":',
     '<h2 id="provenance">',
     '<h1 class="headline">',
-    '<details class="numbers"',
-    '<div class="card exposure">',
-    '<figure class="exposures"',
+    '<p class="figures">',
+    '<div class="row drawn">',
+    '<div class="given">',
     '<figure class="floors"',
     '<div class="paper">',
 )

@@ -60,6 +60,15 @@ class Scale:
             return "0"
         return self.difference(exposure)
 
+    def written(self, exposure: float) -> float:
+        """An exposure on an axis: an advantage as right answers of 100.
+
+        >>> AUC.written(0.026), ACCURACY.written(0.0091)
+        (52.6, 0.91)
+        """
+        coin = 50.0 if self.is_advantage else 0.0
+        return coin + self.per_unit * exposure
+
     def difference(self, exposure: float) -> str:
         """A difference of exposures, or an exposure in its own unit."""
         return two_digits(self.per_unit * exposure)

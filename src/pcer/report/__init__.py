@@ -15,7 +15,6 @@ from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.markdown import to_markdown_page, to_opinion
 from pcer.report.formats.numbers import to_frame, to_metrics
 from pcer.report.page import to_report
-from pcer.report.pictures.finding import finding_svg
 from pcer.report.show import (
     NormsView,
     PaperView,
@@ -29,7 +28,6 @@ from pcer.report.verify import verify_audits, verify_report
 __all__ = [
     "NormsView",
     "PaperView",
-    "finding_svg",
     "save_page",
     "to_chart",
     "to_frame",

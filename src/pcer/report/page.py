@@ -17,6 +17,7 @@ import json
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
@@ -24,20 +25,20 @@ from pcer import wording
 from pcer._version import __version__
 from pcer.auditing import sentences
 from pcer.auditing.record import AUDIT_AGAIN, Audit, SettingResult, parse_plan
+from pcer.auditing.sentences.telling import answers_of
 from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, escaped, printable
 from pcer.files import MAX_BYTES, as_shown, parse_json, require_format
-from pcer.measuring.plan import SETTING_VERDICTS, Plan
+from pcer.measuring.plan import Plan
 from pcer.release.file import Release, parse_release
 from pcer.release.panel import carried_attacks, panels
 from pcer.report import views
 from pcer.report.formats.html import to_html
+from pcer.report.pictures.answers import drawing_svg, row_drawing
 from pcer.report.pictures.decisions import choice_svg
-from pcer.report.pictures.finding import exposure_words, finding_svg, floors_svg
+from pcer.report.pictures.floors import floors_svg
 from pcer.report.pictures.looks import (
-    NARROW,
     PALETTE,
-    WIDE,
     Drawn,
     drawn_groups,
     environment,
@@ -46,16 +47,17 @@ from pcer.report.pictures.looks import (
 from pcer.report.table import Table, isolated, template
 from pcer.report.tables import background, finding
 from pcer.report.tables.decisions import choice_table, choice_view
+from pcer.report.tables.settings import MOST_SETTINGS, settings_table
 
 FORMAT: Final = "pcer-report"
 VERSION: Final = 5
 GENERATOR = f"pcer {__version__}"
 SCRIPT: Final = '<script type="application/json" id="pcer-report">'
-MOST_PAPER_ROWS = 6  # of the paper's numbers that stand there unfolded
-# Classes of cells by their text.
-BADGES = {verdict.words: f"badge {verdict.severity}" for verdict in SETTING_VERDICTS}
-# Widths of the picture; a page shows the one that fits.
-SIZES = {"wide": WIDE, "narrow": NARROW}
+# Figures that stand in the open; all others stand in detail.
+N_BESIDE_PICTURE = 1  # it shows the row's others
+N_BESIDE_TABLE = 1  # the paper's numbers, below
+BOTH_ROW = 3  # of the six; a "yes" repeats what the rows above say
+MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
 
 
 # The page
@@ -86,10 +88,6 @@ def to_report(
     }
     audits = as_shown([*audits])
     releases = as_shown([*releases])
-    title = audits[0].title
-    has_several = len(audits) > 1
-    if has_several:
-        title = f"Exposure and outcomes: {len(audits)} releases"
     sections = []
     for number, pair in enumerate(zip(audits, releases, strict=True), start=1):
         sections.append(_section(number, *pair))
@@ -98,11 +96,11 @@ def to_report(
     script_digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = environment().get_template("report.html")
     filled = page.render(
-        title=title,
-        matrix=_matrix(audits) if has_several else None,
+        title=_title(audits),
+        description=_description(audits),
         sections=sections,
-        level=2 if has_several else 1,
-        in_page=partial(to_html, marks=BADGES),
+        level=2 if len(audits) > 1 else 1,
+        in_page=to_html,
         plan=_plan_table(plan),
         plan_digest=audits[0].plan_sha256,
         provenance=_provenance_table(audits, releases),
@@ -117,29 +115,42 @@ def to_report(
     return f"{filled}\n"
 
 
+def _title(audits: Sequence[Audit]) -> str:
+    """What tabs and previews of links show: the headline, of several how many."""
+    if len(audits) == 1:
+        return audits[0].headline
+    return f"Exposure and outcomes: {len(audits)} releases"
+
+
+def _description(audits: Sequence[Audit]) -> str:
+    """What previews of links show below the title."""
+    if len(audits) > 1:
+        return " ".join(f"{audit.title}: {audit.headline}" for audit in audits)
+    rows = sentences.of(audits[0], audits[0].told).rows
+    answers = " ".join(f"{row.question} {row.answer}." for row in rows)
+    return f"{background.subject_name(audits[0])}. {answers}"
+
+
 def _section(number: int, audit: Audit, release: Release) -> Drawn:
-    """What the page shows of one release: the finding, its reasons, an appendix."""
+    """What the page shows of one release: its first screen, and all else in detail."""
     plain = partial(background.isolate_names, audit=audit)
     explained_terms: set[str] = set()  # each is explained only where it first stands
 
     def marking(line: str) -> str:
         return explained(plain(line), explained_terms)
 
-    said = {setting.name: sentences.of(audit, setting) for setting in audit.settings}
-    # What the main setting's finding says already does not stand below it again.
-    main = said[audit.told.name]
-    trust = [line for line in audit.trust if line not in main.how_sure.sentences]
-    next_steps = [line for line in audit.next_steps if line not in main.advice]
-
+    setting_views = []
+    for setting in background.least_private_first(audit):
+        setting_views.append(_setting_view(audit, setting))
     tables = views.table_groups(audit)
     if carried_attacks(panels(release)):
         estimates = finding.estimates_table(audit, release)
         tables["Every attack"].insert(1, estimates)
-    # The paper's numbers stand in the open, its other tables in the appendix.
-    paper, *tables["As published"] = tables["As published"]
-    setting_views = []
-    for setting in background.least_private_first(audit):
-        setting_views.append(_setting_view(audit, setting, said[setting.name]))
+    # The paper's numbers stand in the open, its other tables in detail.
+    paper, *tables[views.PUBLISHED] = tables[views.PUBLISHED]
+    symbols = paper.note
+    paper = replace(paper, note="")
+    told = sentences.of(audit, audit.told)
     return {
         "id": f"release-{number}",
         "title": plain(background.subject_name(audit)),
@@ -147,91 +158,54 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
         "plain": plain,
         "marking": marking,
         "views": setting_views,
-        "pictures": {
-            size: finding_svg(audit, width=width) for size, width in SIZES.items()
+        "told": told,
+        "marks": [
+            {"name": isolated(name), **look(audit, name)}
+            for name in drawn_groups(audit, audit.told)
+        ],
+        "settings": settings_table(audit, most_rows=MOST_SETTINGS, is_brief=True),
+        "closing": views.closing_lines(audit, told),
+        "paper": paper,
+        "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
+        "lists": {
+            "Symbols of the paper's numbers": [symbols],
+            "In plain words": audit.account[1:],
+            "What the finding rests on": [*audit.trust, audit.choice],
+            "What more would show": audit.next_steps[1:],
+            "What was audited": background.facts(audit),
         },
         "floors": floors_svg(audit),
         "numbers": finding.numbers_table(audit),
-        "paper": paper,
-        "evidence": main.evidence,
-        "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
-        "trust": [audit.choice, *trust],
-        "next": next_steps,
-        "facts": background.facts(audit),
         "tables": tables,
     }
 
 
-def _setting_view(
-    audit: Audit, setting: SettingResult, said: sentences.Sentences
-) -> Drawn:
-    """The finding in one setting; groups are in the order of each card."""
-    groups = {}
-    for name in drawn_groups(audit, setting):
-        groups[name] = _group_view(audit, setting, name)
-    orders = {"exposure": said.exposure_order, "outcomes": said.outcomes_order}
-    in_order = {}
-    for axis, names in orders.items():
-        in_order[axis] = [groups[name] for name in names if name in groups]
+def _setting_view(audit: Audit, setting: SettingResult) -> Drawn:
+    """Header, headline and the six rows of one setting, each with its picture."""
+    said = sentences.of(audit, setting)
+    rows = []
+    for place, row in enumerate(said.rows):
+        drawing = row_drawing(row, audit)
+        picture = "" if drawing is None else drawing_svg(drawing, is_alone=False)
+        most = len(row.figures)
+        if drawing is not None:
+            most = N_BESIDE_PICTURE
+        elif place == views.PAPER_ROW:
+            most = N_BESIDE_TABLE
+        elif place == BOTH_ROW and answers_of(setting).both.answer == "yes":
+            most = 0
+        told = {
+            "first": " ".join(row.figures[:most]),
+            "further": " ".join(row.figures[most:]),
+        }
+        rows.append({"row": row, "picture": picture, **told})
     return {
         "number": audit.settings.index(setting),
         "is_first": setting is audit.told,
-        "setting": setting,
-        "label": setting.name.short,
+        "name": setting.name,
         "title": isolated(said.title),
-        "subject": [isolated(part) for part in said.subject],
-        "badge": said.badge,
-        "change": " ".join(said.advice),
-        "cards": (said.exposure, said.outcomes, said.how_sure),
-        "unit": audit.attack_kind.scale.counted.format(label=audit.attack_kind.label),
-        "groups": in_order,
-        "n_more": len(setting.groups) - len(groups),
-    }
-
-
-def _group_view(audit: Audit, setting: SettingResult, name: str) -> Drawn:
-    """A group's outcome rate, also as a bar's length in percent, and its exposure."""
-    group = setting.groups[name]
-    rate = group.benefit.mean
-    return {
-        "name": isolated(name),
-        "rate": wording.NOTHING if rate is None else wording.of_100(rate)[0],
-        "share": 0.0 if rate is None else 100 * rate,
-        "exposure": exposure_words(audit.attack_kind, group),
-        "is_clear": group.is_clear,
-        **look(audit, name),
-    }
-
-
-def _matrix(audits: Sequence[Audit]) -> Drawn:
-    names: dict[tuple[str, float], str] = {}  # by model and epsilon, in reading order
-    rows = []
-    for audit in audits:
-        cells = {}
-        labels = background.setting_labels(audit)
-        for setting, label in zip(audit.settings, labels, strict=True):
-            key = (setting.model or "", -setting.budget)
-            names[key] = label
-            if setting.model is None:  # a model's name says what the label is about
-                is_private = setting.epsilon is not None
-                names[key] = f"ε = {label}" if is_private else "without privacy"
-            said = sentences.of(audit, setting)
-            answers = [said.exposure.answer, said.outcomes.answer]
-            cells[key] = {
-                "setting": setting,
-                "answers": [background.isolate_names(one, audit) for one in answers],
-                "is_strongest": setting is audit.told,
-            }
-        rows.append(cells)
-
-    verdicts = [audit.verdict for audit in audits]
-    counts = []
-    for verdict in SETTING_VERDICTS:
-        if verdict in verdicts:
-            counts.append(f"{verdicts.count(verdict)} {verdict.words}")
-    return {
-        "counted": f"Of {len(audits)} releases: {wording.listed(counts)}.",
-        "settings": sorted(names.items()),
+        "header": [isolated(part) for part in said.header],
+        "headline": said.headline,
         "rows": rows,
     }
 

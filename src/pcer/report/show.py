@@ -34,9 +34,9 @@ from pcer.report.formats.html import to_html
 from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.page import to_report
+from pcer.report.pictures.answers import pictures_svg
 from pcer.report.pictures.charts import Picture, chart_picture
-from pcer.report.pictures.decisions import choice_svg, outlook_svg
-from pcer.report.pictures.finding import finding_svg
+from pcer.report.pictures.decisions import choice_svg, outlook_svg, versions_svg
 from pcer.report.pictures.looks import PALETTE, environment
 from pcer.report.table import Lines, Part, Six, Table, isolated
 from pcer.report.tables.background import isolate_names, left_out
@@ -176,11 +176,11 @@ class NormsView:
 
 
 def to_chart(audit: Audit | Outlook, name: str | None) -> Picture:
-    """An audit's finding, one of its charts by name, or an outlook's curve."""
+    """An audit's card, one of its charts by name, or an outlook's curve."""
     if isinstance(audit, Outlook):
         return Picture(audit.title, outlook_svg(audit), "outlook")
     if name is None:
-        return Picture(audit.title, finding_svg(as_shown(audit)), "finding")
+        return Picture(audit.title, pictures_svg(audit), "answers")
     return chart_picture(audit, _sources(audit)[0], name)
 
 
@@ -262,13 +262,10 @@ def _range_of_100(rates: FloatArray) -> str:
 
 # What each type of result shows.
 DISPLAYS: dict[type[Shown], Display] = {
-    Audit: Display(view_of, finding_svg),
+    Audit: Display(view_of, pictures_svg),
     Changes: Display(change_view),
     Outlook: Display(outlook_view),
-    Trend: Display(
-        trend_view,
-        lambda trend: finding_svg(trend.versions[-1], versions=trend.settings),
-    ),
+    Trend: Display(trend_view, versions_svg),
     Recommendation: Display(choice_view, lambda choice: choice_svg(as_shown(choice))),
     Release: Display(release_view),
 }

@@ -86,3 +86,11 @@ def predicted_in(audit: Audit) -> Predicted:
 def means(audit: Audit) -> str:
     """What becomes of people whose prediction is positive, as a verb."""
     return audit.subject.positive_means or say("serving", audit.subject.outcome)
+
+
+def error_name(said: Predicted, *, of_true: bool) -> str:
+    """An error with its denominator: people who were, or who were not."""
+    form = "missed" if of_true else "wrongly"
+    if said.truth in ("were", "do"):
+        return say("settings", form, verb=said.truth)
+    return say("settings", f"{form}_label")

@@ -50,8 +50,14 @@ class Row(NamedTuple):
     answer: str
     figures: Sequence[str]
     is_alarm: bool = False
+    aside: str = ""  # the end of an alarming answer that has no alarm colour itself
     points: Points | None = None
     bars: Sequence[Bars] = ()
+
+    @property
+    def main(self) -> str:
+        """The answer without its aside, which alone may have the alarm colour."""
+        return self.answer.removesuffix(self.aside).strip()
 
     @property
     def text(self) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pcer.auditing.answers import Served, ServedAnswer, ServedPair
 from pcer.auditing.record import Audit, SettingResult
-from pcer.auditing.sentences.predicted import predicted_in
+from pcer.auditing.sentences.predicted import error_name, predicted_in
 from pcer.auditing.sentences.rows import (
     Bar,
     Bars,
@@ -44,6 +44,7 @@ def serving_row(audit: Audit, setting: SettingResult) -> Row:
         answer=_answer_words(audit, answer),
         figures=[*_figures(audit, setting, answer)],
         is_alarm=is_alarm,
+        aside=_rate_words(audit, answer) if is_alarm else "",
         bars=_bars(audit, answer),
     )
 
@@ -244,16 +245,11 @@ def _bars(audit: Audit, answer: ServedAnswer) -> list[Bars]:
     groups = [by_name[name] for name in pair.groups]
     said = predicted_in(audit)
     is_harm = audit.subject.outcome == "harm"
-    whom = [said.those_who_were_not, said.those_who_were]
-    if not is_harm:
-        whom.reverse()
-    found = [
-        _bars_of(say("serving", "bars_wrongly", whom=whom[0]), groups, "wrongly"),
-        _bars_of(say("serving", "bars_missed", whom=whom[1]), groups, "missed"),
-    ]
-    brief = said.brief
+    wrongly = error_name(said, of_true=not is_harm)
+    missed = error_name(said, of_true=is_harm)
+    found = [_bars_of(wrongly, groups, "wrongly"), _bars_of(missed, groups, "missed")]
     if audit.plan.benefit_kind.name == POSITIVE_RATE:
-        title = say("serving", "bars_rate", brief=brief, truth=said.truth)
+        title = say("serving", "bars_rate", brief=said.brief, truth=said.truth)
         rates = []
         for group in groups:
             if group.rate is not None:

@@ -8,37 +8,27 @@ the table is styled. To add what a cell may hold: a case of ``_cell``.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from functools import partial
-from typing import Literal
 
 from pcer.errors import printable
-from pcer.report.table import LAYOUT, Table, isolated
+from pcer.report.table import LAYOUT, MAY_BREAK, Table, isolated
 
-Scope = Literal["col", "row"]  # what a header cell is the header of
+NEW_LINE = "\n"
 
 
 def to_html(
-    table: Table,
-    *,
-    id: str = "",
-    within: str = "",
-    marks: Mapping[str, str] | None = None,
+    table: Table, *, id: str = "", within: str = "", stacks: bool = False
 ) -> str:
-    """The table as HTML, with ids in our page; ``marks`` are classes by text."""
+    """The table as HTML, with ids in our page.
+
+    In a table that ``stacks`` each number carries the head of its column, so that a
+    telephone can show a row as lines.
+    """
     is_inline = not id
-    cell = partial(_cell, is_inline=is_inline, marks=marks or {})
-    rows = []
-    for row in (table.columns, *table.rows):
-        cells = []
-        for index, text in enumerate(row):
-            scope: Scope | None = "row" if index == 0 else None
-            if row is table.columns:
-                scope = "col"
-            cells.append(cell(text, scope, is_left=index < table.n_labels))
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    lines = "\n".join(rows[1:])
-    body = f"<thead>{rows[0]}</thead>\n<tbody>\n{lines}\n</tbody></table>"
+    head = _row(table, table.columns, is_inline=is_inline)
+    lines = []
+    for row in table.rows:
+        lines.append(_row(table, row, is_inline=is_inline, stacks=stacks))
+    body = f"<thead>{head}</thead>\n<tbody>\n{NEW_LINE.join(lines)}\n</tbody></table>"
     title = _escaped(table.title)
     if is_inline:
         style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
@@ -56,29 +46,44 @@ def to_html(
     return f"{written}\n{note.format(_escaped(table.note))}"
 
 
-def _cell(
-    text: str,
-    scope: Scope | None,
-    *,
-    is_left: bool,
-    is_inline: bool,
-    marks: Mapping[str, str],
+def _row(
+    table: Table, row: tuple[str, ...], *, is_inline: bool, stacks: bool = False
 ) -> str:
+    """A row of cells; those of the first column, and of the head, are headers."""
+    is_head = row is table.columns
+    cells = []
+    for index, text in enumerate(row):
+        is_label = index < table.n_labels
+        scope = "row" if index == 0 else ""
+        if is_head:
+            scope = "col"
+        attributes = ""
+        if is_inline:
+            attributes = _inline_style(is_left=is_label)
+        elif is_label and scope != "row":  # the sheet aligns headers of rows by itself
+            attributes = ' class="label"'
+        if stacks and not scope:
+            attributes += f' data-head="{_one_line(table.columns[index])}"'
+        cells.append(_cell(text, scope, attributes))
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(text: str, scope: str, attributes: str) -> str:
     """A cell, which is a header if it has a scope."""
     written = _escaped(text)
-    if text in marks:
-        written = f'<span class="{marks[text]}">{written}</span>'
-    if is_inline:
-        side = "left" if is_left else "right"
-        attribute = (
-            f' style="text-align:{side};padding:.1em .6em;vertical-align:bottom"'
-        )
-    else:
-        # the sheet aligns headers of rows by itself
-        attribute = ' class="label"' if is_left and scope != "row" else ""
-    if scope is None:
-        return f"<td{attribute}>{written}</td>"
-    return f'<th scope="{scope}"{attribute}>{written}</th>'
+    if not scope:
+        return f"<td{attributes}>{written}</td>"
+    return f'<th scope="{scope}"{attributes}>{written}</th>'
+
+
+def _inline_style(*, is_left: bool) -> str:
+    side = "left" if is_left else "right"
+    return f' style="text-align:{side};padding:.1em .6em;vertical-align:bottom"'
+
+
+def _one_line(text: str) -> str:
+    """A head as an attribute has it."""
+    return _escaped(text.replace("\n", " ").replace(MAY_BREAK, ""))
 
 
 def _escaped(text: str) -> str:

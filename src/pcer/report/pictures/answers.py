@@ -1,19 +1,25 @@
 """How are two of the six answers drawn: who is easier to spot, and who is worse served?
 
-``spotting`` places both groups' exposures and one bar of their difference, ``served``
-rates as bars. They know numbers and words only; the page, notebooks and the card say
-which. ``drawing_svg`` writes a drawing by ``templates/drawing.svg``. To add a mark: a
-record that says it in numbers, and what places it here.
+``row_drawing`` draws what a row carries: groups as points with one bar of their
+difference, or rates as bars. The page, notebooks and the card show it, by
+``templates/drawing.svg``. To add a picture: what it shows as a field of ``Row``, and
+its function here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
+from pcer.auditing import sentences
+from pcer.auditing.record import Audit
+from pcer.auditing.sentences.predicted import predicted_in
+from pcer.auditing.sentences.rows import Bar, Bars, Points, Row
+from pcer.files import as_shown
+from pcer.measuring.sizes import COIN
 from pcer.report.pictures import looks, panels
 from pcer.report.pictures.looks import NOTE_SIZE, Drawn, text_lines
+from pcer.wording import decimals, of_100, say
 
 WIDTH = 300  # of a picture beside its answer, in pixels
 MARKS_HEIGHT = 18  # of a row of marks, or of the bar of a difference
@@ -30,45 +36,6 @@ MARK_ROOM = 17  # of a group's mark before its bar
 TEXT_GAP = 6  # between a bar and its number
 NUMBER_ROOM = 7.0  # pixels of a letter beside a bar, wide enough for any font
 WHOLE = 100.0
-
-Ends = tuple[float, float]
-
-
-class GroupPoint(NamedTuple):
-    """A group's exposure in the unit that is printed."""
-
-    group: str
-    position: int  # of the group in its release
-    value: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spotting:
-    """What the picture of "is one group easier to spot?" shows, by one attack."""
-
-    title: str  # what the points are, and by which attack
-    points: Sequence[GroupPoint]
-    base: float  # what guessing gives
-    base_name: str
-    difference_title: str
-    difference: Ends | None
-
-
-class GroupShare(NamedTuple):
-    """A group's rate of 100, and what stands beside its bar."""
-
-    group: str
-    position: int
-    of_100: float
-    text: str
-    was: float | None = None  # what was true, of 100
-
-
-class Shares(NamedTuple):
-    """Rates that have one title."""
-
-    title: str
-    bars: Sequence[GroupShare]
 
 
 @dataclass(frozen=True)
@@ -101,41 +68,77 @@ def _lowered(drawn: Sequence[Drawn], y: float) -> list[Drawn]:
     return [{**one, "y": round(one["y"] + y, 1)} for one in drawn]
 
 
-def drawing_svg(drawing: Drawing) -> str:
-    """A drawing as SVG text."""
+def drawing_svg(drawing: Drawing, *, is_alone: bool = True) -> str:
+    """A drawing as SVG text; in a page of ours it takes the page's font."""
     form = looks.environment().get_template("drawing.svg")
-    return form.render(drawing=drawing)
+    return form.render(
+        drawing=drawing,
+        is_alone=is_alone,
+        font=looks.FONT if is_alone else "inherit",
+        colour=looks.COLOUR_OF["group"],
+    )
+
+
+def row_drawing(row: Row, audit: Audit, width: int = WIDTH) -> Drawing | None:
+    """What a row's picture shows; None for a row without one."""
+    groups = looks.marked_groups(audit)
+    if row.points is not None:
+        return spotting(row.points, groups, width)
+    if row.bars:
+        return served(row.bars, groups, predicted_in(audit).truth, width)
+    return None
+
+
+def pictures_svg(audit: Audit) -> str:
+    """The pictures of all rows about the main setting; empty where no row has one."""
+    shown = as_shown(audit)
+    drawing: Drawing | None = None
+    for row in sentences.of(shown, shown.told).rows:
+        of_row = row_drawing(row, shown)
+        if of_row is not None:
+            drawing = of_row if drawing is None else drawing.below(of_row, 2 * PART_GAP)
+    return "" if drawing is None else drawing_svg(drawing)
 
 
 # Who is easier to spot?
 
 
-def spotting(shown: Spotting, width: int = WIDTH) -> Drawing:
-    """Every group's exposure on one line, and below it the bar of the difference."""
-    values = [point.value for point in shown.points]
-    axis = panels.number_axis("", values, base=shown.base, n_steps=N_STEPS)
-    drawing, middle = _axis(shown.title, axis, shown.base, shown.base_name, width)
+def spotting(points: Points, groups: Sequence[str], width: int = WIDTH) -> Drawing:
+    """Groups' successes on one line, and below it the bar of the difference."""
+    shown = _drawn_groups(points)
+    axis = panels.number_axis("", shown.values(), base=COIN, n_steps=N_STEPS)
+    title = say("chart", "success", attack=points.attack)
+    drawing, middle = _axis(title, axis, COIN, say("chart", "coin"), width)
     said = []
-    for point in shown.points:
-        x = _place(axis, point.value, width)
-        mark = looks.group_mark(point.position)
+    for name, success in shown.items():
+        x = _place(axis, success, width)
+        mark = looks.group_mark(groups.index(name))
         drawing.marks.append({"x": x, "y": middle, **mark})
-        said.append(f"{point.group}: {looks.plain_number(point.value)}")
-    drawing = replace(drawing, says=f"{shown.title}. {'; '.join(said)}.")
-    if shown.difference is None:
+        said.append(f"{looks.short_name(name)}: {decimals(success, 1)}")
+    drawing = replace(drawing, says=f"{title}. {'; '.join(said)}.")
+    if points.difference is None:
         return drawing
-    difference = _difference(shown.difference_title, shown.difference, width)
-    return drawing.below(difference, PART_GAP)
+    return drawing.below(_difference(points, points.difference, width), PART_GAP)
 
 
-def _difference(title: str, ends: Ends, width: int) -> Drawing:
+def _drawn_groups(points: Points) -> dict[str, float]:
+    """The two that are compared, the lowest and the highest where they are many."""
+    names = [*points.success]
+    important = [*points.groups, *names[:1], *names[-1:], *names]
+    first = list(dict.fromkeys(important))[: looks.MOST_GROUPS]
+    return {name: value for name, value in points.success.items() if name in first}
+
+
+def _difference(points: Points, ends: tuple[float, float], width: int) -> Drawing:
     """The interval of a difference as one bar, over an axis with 0."""
+    first, second = map(looks.short_name, points.groups)
+    title = say("chart", "difference", first=first, second=second)
     axis = panels.number_axis("", ends, n_steps=N_STEPS)
     drawing, middle = _axis(title, axis, 0.0, "", width)
     left, right = (_place(axis, end, width) for end in ends)
     step = f"h{round(right - left, 1)}"
     drawing.lines.append({"x": left, "y": middle, "step": step, "size": BAR_SIZE})
-    low, high = map(looks.plain_number, ends)
+    low, high = (decimals(end, 1) for end in ends)
     return replace(drawing, says=f"{title}: {low} to {high}.")
 
 
@@ -184,41 +187,58 @@ def _text(text: str, x: float, y: float, anchor: str = "start") -> Drawn:
 # Who is worse served?
 
 
-def served(parts: Sequence[Shares], width: int = WIDTH) -> Drawing:
+def served(
+    parts: Sequence[Bars], groups: Sequence[str], truth: str, width: int = WIDTH
+) -> Drawing:
     """Rates as bars from 0 to 100, their numbers at the end, a line at what was."""
-    bars = [bar for part in parts for bar in part.bars]
-    longest = max((len(bar.text) for bar in bars), default=0)
-    length = width - MARK_ROOM - TEXT_GAP - NUMBER_ROOM * longest
+    numbers = [_numbers(part.bars, truth) for part in parts]
+    longest = max(len(text) for texts in numbers for text in texts)
+    length = round(width - MARK_ROOM - TEXT_GAP - NUMBER_ROOM * longest, 1)
     drawing = Drawing("", width)
-    for part in parts:
+    for part, texts in zip(parts, numbers, strict=True):
         gap = PART_GAP if drawing.height else 0.0
-        drawing = drawing.below(_bars(part, length, width), gap)
+        drawing = drawing.below(_bars(part, texts, groups, length, width), gap)
     return drawing
 
 
-def _bars(part: Shares, length: float, width: int) -> Drawing:
+def _numbers(bars: Sequence[Bar], truth: str) -> list[str]:
+    """What stands at the end of each bar."""
+    rates = of_100(*[bar.of_100 / WHOLE for bar in bars])
+    texts = []
+    for bar, rate in zip(bars, rates, strict=True):
+        was = "" if bar.was is None else f"; {truth} {decimals(bar.was, 0)}"
+        texts.append(f"{rate}{was}")
+    return texts
+
+
+def _bars(
+    part: Bars, texts: Sequence[str], groups: Sequence[str], length: float, width: int
+) -> Drawing:
     drawing = Drawing("", width, texts=_titled(part.title, width))
     top = drawing.texts[-1]["y"] + PART_GAP
     said = []
-    for bar in part.bars:
-        _add_bar(drawing, bar, round(top, 1), round(length, 1))
-        said.append(f"{bar.group}: {bar.text}")
+    for bar, text in zip(part.bars, texts, strict=True):
+        mark = looks.group_mark(groups.index(bar.group))
+        _add_bar(drawing, bar, mark, round(top, 1), length)
+        x = round(MARK_ROOM + length + TEXT_GAP, 1)
+        drawing.texts.append(_text(text, x, round(top + BAR - 1, 1)))
+        said.append(f"{looks.short_name(bar.group)}: {text}")
         top += BAR_ROW
-    return replace(drawing, says=f"{part.title}: {'; '.join(said)}.", height=top)
+    return replace(drawing, says=f"{part.title}: {'. '.join(said)}.", height=top)
 
 
-def _add_bar(drawing: Drawing, bar: GroupShare, top: float, length: float) -> None:
-    """A bar with its group's mark, its number, and a line at what was."""
-    mark = looks.group_mark(bar.position)
-    drawing.marks.append({"x": looks.MARK_MARGIN, "y": top + BAR / 2, **mark})
+def _add_bar(
+    drawing: Drawing, bar: Bar, mark: Drawn, top: float, length: float
+) -> None:
+    """A bar after its group's mark, and a line at what was."""
+    middle = {"x": looks.MARK_MARGIN, "y": round(top + BAR / 2, 1)}
+    drawing.marks.append({**mark, **middle})
     size = {"width": _length(bar.of_100, length), "room": length}
-    drawing.bars.append({"x": MARK_ROOM, "y": top, **size, **mark})
+    drawing.bars.append({**mark, **size, "x": MARK_ROOM, "y": top})
     if bar.was is not None:
         x = round(MARK_ROOM + _length(bar.was, length), 1)
         step = f"v{BAR + 4}"
         drawing.lines.append({"x": x, "y": top - 2, "step": step, "size": 2})
-    x = round(MARK_ROOM + length + TEXT_GAP, 1)
-    drawing.texts.append(_text(bar.text, x, top + BAR - 1))
 
 
 def _length(of_100: float, whole: float) -> float:

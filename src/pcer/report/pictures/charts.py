@@ -201,18 +201,18 @@ def _attack_panel(
         ends = None
         if estimate.interval is not None:
             low, high = estimate.interval
-            ends = (_written(attack, low), _written(attack, high))
+            ends = (attack.scale.written(low), attack.scale.written(high))
         subject = f"{estimate.setting}, {looks.short_name(estimate.group)}"
         mark = panels.Mark(
             x=settings.index(estimate.setting) + shifts[estimate.group],
-            y=_written(attack, estimate.value),
+            y=attack.scale.written(estimate.value),
             ends=ends,
             title=f"{subject}: {looks.exposure_amount(attack, estimate.value)}",
             **looks.look(audit, estimate.group),
         )
         marks.append(mark)
     title = attack.scale.column.replace("\n", " ")
-    chance = _written(attack, 0.0)
+    chance = attack.scale.written(0.0)
     return panels.Panel(
         across=settings_axis(audit),
         up=panels.number_axis(title, panels.extent(marks), base=chance),
@@ -220,12 +220,6 @@ def _attack_panel(
         rules=[panels.Rule(y=chance)],
         marks=marks,
     )
-
-
-def _written(attack: AttackKind, exposure: float) -> float:
-    """An exposure as tables write it: an advantage as right answers of 100."""
-    coin = 50.0 if attack.scale.is_advantage else 0.0
-    return coin + attack.scale.per_unit * exposure
 
 
 # By the name of their file, in reading order.

@@ -1,8 +1,9 @@
-"""How are recommendations and outlooks drawn?
+"""How are recommendations, outlooks and trends drawn?
 
 ``choice_svg`` stands on the page of a recommendation and in notebooks, and
-``outlook_chart`` is the curve of ``pcer plan`` over numbers of splits. To add such a
-picture: a function here, and the result in ``show.DISPLAYS``.
+``outlook_chart`` is the curve of ``pcer plan`` over numbers of splits; ``versions_svg``
+has the versions of a trend. To add such a picture: a function here, and the result in
+``show.DISPLAYS``.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pcer.auditing.record import SettingResult
 from pcer.deciding.candidates import ACCURACY, EXPOSURE
 from pcer.deciding.planner import Outlook, OutlookPoint
 from pcer.deciding.recommend import Recommendation, largest_number
+from pcer.deciding.trend import Trend
 from pcer.files import as_shown
 from pcer.report.pictures import looks
 from pcer.report.pictures.looks import COLOUR_OF, Drawn
@@ -22,15 +25,19 @@ from pcer.report.pictures.panels import (
     Curve,
     Key,
     Mark,
+    NameAxis,
     Panel,
     Rule,
+    beside,
     chart_svg,
+    extent,
     log_axis,
+    number_axis,
 )
 from pcer.report.table import isolated
 from pcer.report.tables.decisions import LOOKS, hardest, value_and_error
 from pcer.statistics import interval_quantile
-from pcer.wording import listed, templates, two_digits
+from pcer.wording import listed, say, templates, two_digits
 
 # Of a panel of a recommendation, in pixels.
 LEFT = 46
@@ -185,6 +192,56 @@ def outlook_chart(outlook: Outlook) -> Chart:
     note = OUTLOOK_NOTE.format(n=outlook.n_splits)
     title = "What more splits would show"
     return Chart(title, [panel], keys, note, height=OUTLOOK_HEIGHT)
+
+
+def versions_svg(trend: Trend) -> str:
+    """Every group's exposure in every version, with its interval."""
+    return chart_svg(versions_chart(as_shown(trend)))
+
+
+def versions_chart(trend: Trend) -> Chart:
+    """Versions side by side; groups stand beside each other in each."""
+    audit = trend.versions[-1]
+    scale = trend.attack_kind.scale
+    names = looks.drawn_groups(audit, trend.settings[-1])
+    marks = []
+    keys = []
+    for name, shift in zip(names, beside(len(names)), strict=True):
+        keys.append(Key(looks.short_name(name), **looks.look(audit, name)))
+        for place, setting in enumerate(trend.settings):
+            mark = _version_mark(trend, setting, name, place + shift)
+            if mark is not None:
+                marks.append(mark)
+    base = scale.written(0.0)
+    labels = tuple(str(number + 1) for number in range(len(trend.settings)))
+    panel = Panel(
+        across=NameAxis("version", labels),
+        up=number_axis(scale.column.replace("\n", " "), extent(marks), base=base),
+        rules=[Rule(y=base)],
+        marks=marks,
+    )
+    return Chart(say("chart", "versions"), [panel], keys, say("chart", "lines"))
+
+
+def _version_mark(
+    trend: Trend, setting: SettingResult, name: str, x: float
+) -> Mark | None:
+    exposure = setting.groups[name].exposure
+    if exposure.value is None:
+        return None
+    kind = trend.attack_kind
+    ends = None
+    if exposure.interval is not None:
+        low, high = exposure.interval
+        ends = (kind.scale.written(low), kind.scale.written(high))
+    amount = looks.exposure_amount(kind, exposure.value)
+    return Mark(
+        x=x,
+        y=kind.scale.written(exposure.value),
+        ends=ends,
+        title=f"{looks.short_name(name)}: {amount}",
+        **looks.look(trend.versions[-1], name),
+    )
 
 
 def _amounts(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, float | None]]:

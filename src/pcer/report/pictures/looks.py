@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing.record import Audit, SettingResult
+from pcer.auditing.sentences.telling import answers_of
 from pcer.errors import clipped
 from pcer.release.attack_kinds import AttackKind
 from pcer.report.table import isolated
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Widths in pixels that text is laid out for: a telephone's, a screen's.
 NARROW = 440
 WIDE = 1160
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
 # Sizes of fonts.
 CLAIM_SIZE = 15
 TEXT_SIZE = 12
@@ -68,7 +70,7 @@ Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
 
 def drawn_groups(audit: Audit, setting: SettingResult) -> list[str]:
     """Groups in their order; of too many those that the verdict names come first."""
-    names = audit.subject.groups
+    names = marked_groups(audit)
     first = sorted(names, key=lambda name: name not in setting.named)[:MOST_GROUPS]
     return [name for name in names if name in first]
 
@@ -77,11 +79,15 @@ def text_lines(text: str, y: float, size: int, width: int = NARROW) -> list[Draw
     """A text broken into lines, the first at ``y``."""
     letter = BOLD_LETTER if size == CLAIM_SIZE else LETTER
     n_letters = int(width / (letter * size))
-    parts = textwrap.wrap(text, n_letters, break_on_hyphens=False) or [""]
     lines = []
-    for number, part in enumerate(parts):
+    for number, part in enumerate(broken(text, n_letters)):
         lines.append({"y": round(y + number * LINE * size, 1), "text": part})
     return lines
+
+
+def broken(text: str, n_letters: int) -> list[str]:
+    """A text in lines of at most so many letters, one at least."""
+    return textwrap.wrap(text, n_letters, break_on_hyphens=False) or [""]
 
 
 def plain_number(value: float) -> str:
@@ -116,7 +122,19 @@ def group_mark(position: int) -> Drawn:
 
 def look(audit: Audit, name: str) -> Drawn:
     """A group's mark, in every picture, row and notebook."""
-    return group_mark(audit.subject.groups.index(name))
+    return group_mark(marked_groups(audit).index(name))
+
+
+def marked_groups(audit: Audit) -> list[str]:
+    """Groups in the order of their marks: those that differ come first.
+
+    The first mark is dark, so that the group that an answer names catches the eye.
+    """
+    answers = answers_of(audit.told)
+    pairs = [*answers.served.wrongly[:1], *answers.served.rates[:1]]
+    first = next((pair.groups for pair in pairs if pair.answer == "differ"), ())
+    first = first or answers.easier.pairs[0].groups
+    return [*dict.fromkeys([*first, *audit.subject.groups])]
 
 
 def short_name(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import get_args
 
 from pcer import wording
+from pcer.auditing.record import GroupResult
 from pcer.auditing.sentences.telling import Axis, answer_of
 from pcer.deciding.candidates import EXPOSURE, SPENT, Checked
 from pcer.deciding.compare import Change, Changes, ChangeVerdict
@@ -18,8 +19,8 @@ from pcer.deciding.recommend import Recommendation, largest_number
 from pcer.deciding.trend import Trend
 from pcer.files import as_shown
 from pcer.release import attack_kinds
-from pcer.report.pictures.finding import exposure_words
-from pcer.report.pictures.looks import CIRCLE, SQUARE, UP
+from pcer.release.attack_kinds import AttackKind
+from pcer.report.pictures.looks import CIRCLE, SQUARE, UP, exposure_amount
 from pcer.report.table import Lines, Part, Table
 from pcer.wording import NOTHING, decimals, listed, say
 
@@ -218,12 +219,28 @@ def _versions_table(trend: Trend) -> Table:
         for name, group in setting.groups.items():
             rate = group.benefit.mean
             outcome = NOTHING if rate is None else wording.of_100(rate)[0]
-            exposure = exposure_words(trend.attack_kind, group)
+            exposure = _exposure_words(trend.attack_kind, group)
             rows.append((str(number), name, exposure, outcome, *answers))
             answers = ["", ""]
     heads = ("version", "group", scale.column, "outcome,\nof 100", *axes)
     note = say("trend", "note", attack=trend.attack_kind.label, coin=scale.coin)
     return Table("Versions", heads, tuple(rows), 2, note)
+
+
+def _exposure_words(kind: AttackKind, group: GroupResult) -> str:
+    """A group's exposure in few words: its value and interval."""
+    exposure = group.exposure
+    if group.too_few:
+        return say("chart", "too_few")
+    if exposure.value is None:
+        return say("chart", "not_known")
+    value = exposure_amount(kind, exposure.value)
+    if exposure.interval is None:
+        return value
+    ends = [exposure_amount(kind, end) for end in exposure.interval]
+    has_minus = any("−" in end for end in ends)
+    between = " to " if has_minus else "–"
+    return f"{value} ({between.join(ends)})"
 
 
 def choice_view(found: Recommendation) -> list[Part]:

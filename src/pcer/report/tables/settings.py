@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pcer import wording
 from pcer.auditing.answers import Served
 from pcer.auditing.record import Audit, GroupResult, SettingResult
-from pcer.auditing.sentences.predicted import Predicted, predicted_in
+from pcer.auditing.sentences.predicted import Predicted, error_name, predicted_in
 from pcer.auditing.sentences.telling import answers_of
 from pcer.measuring.plan import POSITIVE_RATE
 from pcer.report.table import Table
@@ -86,7 +86,7 @@ def _columns(audit: Audit, *, is_brief: bool) -> Iterator[Column]:
     yield _rate_head(audit, said), partial(_rates, pair, "rate")
     is_harm = audit.subject.outcome == "harm"
     for rate, of_true in (("wrongly", not is_harm), ("missed", is_harm)):
-        yield _error_head(said, of_true=of_true), partial(_rates, pair, rate)
+        yield error_name(said, of_true=of_true), partial(_rates, pair, rate)
     yield _accuracy_head(audit), _accuracy
     if not is_brief and any(_spent(setting) for setting in audit.settings):
         yield say("settings", "spent"), _spent
@@ -97,14 +97,6 @@ def _rate_head(audit: Audit, said: Predicted) -> str:
     if kind.name != POSITIVE_RATE or len(said.positive) > LONGEST_HEAD:
         return kind.head
     return said.positive
-
-
-def _error_head(said: Predicted, *, of_true: bool) -> str:
-    """The error among people who were, or who were not."""
-    form = "missed" if of_true else "wrongly"
-    if said.truth in ("were", "do"):
-        return say("settings", form, verb=said.truth)
-    return say("settings", f"{form}_label")
 
 
 def _accuracy_head(audit: Audit) -> str:

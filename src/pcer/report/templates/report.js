@@ -8,10 +8,9 @@
   // The chosen setting: all that is said of it, and its rows in the tables.
   const show = (section, chosen) => {
     for (const view of section.querySelectorAll("[data-setting]")) view.hidden = view.dataset.setting !== chosen;
-    for (const name of section.querySelectorAll("[data-place]")) name.classList.toggle("chosen", name.dataset.place === chosen);
-    const { label } = section.querySelector(".finding:not([hidden])").dataset;
-    for (const row of section.querySelectorAll(".paper tbody tr, .appendix tbody tr")) {
-      row.classList.toggle("chosen", [label, label.replace(/no-DP$/, "none")].includes(row.cells[0].textContent));
+    const names = JSON.parse(section.querySelector(".finding:not([hidden])").dataset.names);
+    for (const row of section.querySelectorAll("tbody tr")) {
+      row.classList.toggle("chosen", names.includes(row.cells[0].textContent));
     }
   };
   for (const form of document.querySelectorAll(".choose")) {
@@ -41,11 +40,5 @@
     if (target instanceof HTMLButtonElement && target.dataset.csv) save(target.dataset.csv);
   });
 
-  const print = (whole) => {
-    document.body.classList.toggle("print-all", whole);
-    if (whole) document.querySelectorAll("details").forEach((one) => { one.open = true; });
-    window.print();
-  };
-  document.getElementById("print").addEventListener("click", () => print(false));
-  document.getElementById("print-all").addEventListener("click", () => print(true));
+  document.getElementById("print").addEventListener("click", () => window.print());
 })();
