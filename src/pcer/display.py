@@ -112,7 +112,7 @@ class ShownAudit(Shown):
         return to_card(self._audit, model=model, task=task)
 
     def plot(self, name: str | None = None) -> Any:
-        """The finding's picture, which shows itself and has ``save(path)``.
+        """Its card: headline, six answers, pictures; it has ``save(path)``.
 
         A picture is an SVG. It saves as ``*.svg``, and with the extra ``figures`` as
         ``*.png`` and ``*.pdf``.

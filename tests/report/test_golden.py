@@ -12,6 +12,7 @@ from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.formats.junit import changes_to_junit
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.pictures.answers import pictures_svg
+from pcer.report.pictures.card import picture_of
 from pcer.report.pictures.charts import figure1
 from pcer.report.pictures.decisions import choice_svg, outlook_chart
 from pcer.report.pictures.floors import floors_svg
@@ -75,6 +76,8 @@ def outputs() -> dict[str, str]:
         ),
         "page.html": to_report([small], small.sources[:1]),
         "answers.svg": pictures_svg(audit),
+        "badge.svg": picture_of(audit, "badge"),
+        "card.svg": picture_of(audit, "card"),
         "floors.svg": floors_svg(audit),
         "figure1.svg": chart_svg(figure1(small, small.sources[0])),
         "outlook.svg": chart_svg(outlook_chart(sizes)),

@@ -325,7 +325,7 @@ PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
     (replaced("<title>", "<title>All is well. "), HEAD),
     (replaced("default-src 'none'", "default-src *"), HEAD),
     (replaced("</body>", "<script>1</script></body>"), "<script>1</script>"),
-    (lambda p: p + "<p>more</p>", "the page says '<p>more</p>'"),
+    (lambda p: p + "<p>more</p>", "the file says '<p>more</p>'"),
     (lambda p: p + "\n", "rendered again it says ''"),
     (lambda p: "\ufeff" + p, "byte order mark"),
     (lambda p: p.replace("\n", "\r\n"), "at line 1, "),
@@ -355,7 +355,7 @@ def test_an_edit_of_a_page_is_found_and_its_place_is_named(
     assert told in said
     if told == "at line":
         quoted = r"(['\"].*)"
-        says = rf"the page says {quoted}, rendered again it says {quoted}"
+        says = rf"the file says {quoted}, rendered again it says {quoted}"
         match = re.fullmatch(rf"at line \d+, in \S.*: {says}", said)
         assert match is not None
         assert match[1] != match[2]

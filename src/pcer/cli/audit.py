@@ -43,6 +43,7 @@ from pcer.release.file import Release, read_releases, release_files, release_sch
 from pcer.report.formats.numbers import by_release
 from pcer.report.formats.terminal import terminal_parts
 from pcer.report.page import read_payload
+from pcer.report.pictures.card import read_source
 from pcer.report.tables.background import subject_name
 from pcer.report.views import View, setting_line, summary_line, summary_table, view_of
 
@@ -56,11 +57,12 @@ FLAGS = {
     "policy": "--policy",
 }
 MORE = "More: --full (every figure and table), --paper, --html report.html."
-# Answers of verify, by whether the file is a report.
-AGREES = {
-    False: "every number agrees with a fresh computation from the release.",
-    True: "every byte agrees with a fresh report from the release in it.",
-}
+# By how a file's name ends, what verify does with it, and its answer.
+PAGES = (".html", ".htm")
+PICTURE = ".svg"
+NUMBERS_AGREE = "every number agrees with a fresh computation from the release."
+PAGE_AGREES = "every byte agrees with a fresh report from the release in it."
+PICTURE_AGREES = "every byte agrees with a fresh picture of the release."
 FAIL_ON_HELP = (
     f"Exit with 1 if it holds in any setting; repeatable: {', '.join(GUARDED)}"
 )
@@ -73,6 +75,11 @@ SCHEMAS = {
     "recommendation": deciding.Recommendation.file_schema,
     "trend": deciding.Trend.file_schema,
 }
+
+
+# Gives the first difference of a file from a fresh one, by file, releases, family and
+# the digest of the plan.
+Recompute = Callable[[Path, list[Release], list[Release], Given], str | None]
 
 
 class Audited(NamedTuple):
@@ -130,6 +137,14 @@ FORMATS: dict[str, Format] = {
     "opinion": Format(
         place("The auditor's opinion, as Markdown for a word processor."),
         lambda asked: report.to_opinion(asked.audits),
+    ),
+    "picture": Format(
+        place("One image, as SVG: headline, six answers, digest."),
+        lambda asked: _image(asked.audits, "card"),
+    ),
+    "badge": Format(
+        place("Level and sizes in one line, as SVG."),
+        lambda asked: _image(asked.audits, "badge"),
     ),
     "figures": Format(
         optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
@@ -243,7 +258,7 @@ def audit(
 
 def verify(
     audit_file: Path = typer.Argument(
-        metavar="AUDIT|REPORT.html", help="Written by pcer audit."
+        metavar="AUDIT|REPORT.html|CARD.svg", help="Written by pcer audit."
     ),
     releases: Files = typer.Argument(
         None, metavar="[RELEASE]...", help="What it audited; a report carries it."
@@ -255,8 +270,8 @@ def verify(
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Recompute an audit and report the first difference (exit 1)."""
-    is_page = _is_page(audit_file)
-    if not is_page and not releases:
+    recompute, agrees = _checks_of(audit_file)
+    if recompute is not _report_recomputed and not releases:
         raise InputError(
             f"{audit_file} needs the release that it audited; name it after the file."
         )
@@ -265,28 +280,30 @@ def verify(
         raise InputError(f"{what}, not {plan_sha256!r}.")
     named = read_releases(release_files(releases or []), allow_large or [])
     beside = read_releases(release_files(family or []), allow_large or [])
-    recompute = _report_recomputed if is_page else _audits_recomputed
     difference = recompute(audit_file, named, beside, plan_sha256)
     if difference:
         outputs_module.say(f"{audit_file} differs {difference}.")
         raise typer.Exit(ExitCode.FINDING)
-    outputs_module.say(f"{audit_file}: {AGREES[is_page]}")
+    outputs_module.say(f"{audit_file}: {agrees}")
 
 
-def _is_page(file: Path) -> bool:
-    """Whether a file is a report by its name; otherwise it must be an audit."""
-    ending = file.suffix.lower()
-    is_page = ending in (".html", ".htm")
-    # A browser would show an unchecked page.
-    if not is_page and ending != ".json":
-        raise InputError(
-            f"{file} must be called *.json, or *.html for a report; rename it."
-        )
+def _checks_of(file: Path) -> tuple[Recompute, str]:
+    """What recomputes a file, by its name, and what is said where all agrees."""
     if file.name.lower().endswith(".release.json"):
         raise InputError(
             f"{file} is a release; name its report or audit: pcer verify report.html."
         )
-    return is_page
+    ending = file.suffix.lower()
+    if ending in PAGES:
+        return _report_recomputed, PAGE_AGREES
+    if ending == PICTURE:
+        return _picture_recomputed, PICTURE_AGREES
+    if ending != ".json":  # a browser would show an unchecked page
+        raise InputError(
+            f"{file} must be called *.json, *.html for a report, or *.svg for a "
+            "picture; rename it."
+        )
+    return _audits_recomputed, NUMBERS_AGREE
 
 
 def schema(
@@ -340,6 +357,14 @@ def _card(audits: Sequence[Audit]) -> str:
     from pcer.integrations.card import to_card  # slow to import
 
     return to_card(*audits)
+
+
+def _image(audits: Sequence[Audit], kind: str) -> str:
+    if len(audits) > 1:
+        raise InputError(
+            f"a {kind} shows one release, and {len(audits)} are named; name one."
+        )
+    return report.picture_of(audits[0], kind)
 
 
 def _pictures(audits: list[Audit], releases: list[Release]) -> dict[str, bytes]:
@@ -420,6 +445,16 @@ def _report_recomputed(
     _say_digests(file, [*chain(*carried)], [plan])
     with many_objects(), outputs_module.working("Recomputing"):
         return report.verify_report(file, named, family=family, plan_sha256=digest)
+
+
+def _picture_recomputed(
+    file: Path, named: list[Release], family: list[Release], digest: Given
+) -> str | None:
+    """The first difference of a card or a badge from a fresh one of this release."""
+    source = read_source(read_text(file), file=str(file))
+    _say_digests(file, named + family, [source.plan])
+    with many_objects(), outputs_module.working("Recomputing"):
+        return report.verify_picture(file, named, family=family, plan_sha256=digest)
 
 
 def _audits_recomputed(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pcer.train import EngineFlags
 
 STDOUT = "-"
+IMAGES = ("picture", "badge")  # options that write one SVG
 FIGURES = "figures"  # the option that names a folder, for several pictures
 # What is printed of the places that are written, by option.
 PLACES = {"html": "Report", "opinion": "Opinion", FIGURES: "Figures"}
@@ -116,6 +117,8 @@ def _require_kind(name: str, path: str) -> None:
     if path == STDOUT and name == FIGURES:
         raise OutputError("--figures needs a folder; stdout can hold one file only.")
     ending = Path(path).suffix.lower()
+    if name in IMAGES and path != STDOUT and ending != ".svg":
+        raise OutputError(f"--{name} writes an SVG; name it *.svg.")
     if ending in (".docx", ".pdf"):
         raise OutputError(
             f"--{name} writes no {ending}; convert a *.md or an *.html file."

@@ -15,6 +15,7 @@ from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.markdown import to_markdown_page, to_opinion
 from pcer.report.formats.numbers import to_frame, to_metrics
 from pcer.report.page import to_report
+from pcer.report.pictures.card import picture_of
 from pcer.report.show import (
     NormsView,
     PaperView,
@@ -23,11 +24,12 @@ from pcer.report.show import (
     to_notebook,
     to_plain,
 )
-from pcer.report.verify import verify_audits, verify_report
+from pcer.report.verify import verify_audits, verify_picture, verify_report
 
 __all__ = [
     "NormsView",
     "PaperView",
+    "picture_of",
     "save_page",
     "to_chart",
     "to_frame",
@@ -40,5 +42,6 @@ __all__ = [
     "to_plain",
     "to_report",
     "verify_audits",
+    "verify_picture",
     "verify_report",
 ]

@@ -35,6 +35,7 @@ from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.page import to_report
 from pcer.report.pictures.answers import pictures_svg
+from pcer.report.pictures.card import picture_of
 from pcer.report.pictures.charts import Picture, chart_picture
 from pcer.report.pictures.decisions import choice_svg, outlook_svg, versions_svg
 from pcer.report.pictures.looks import PALETTE, environment
@@ -180,7 +181,7 @@ def to_chart(audit: Audit | Outlook, name: str | None) -> Picture:
     if isinstance(audit, Outlook):
         return Picture(audit.title, outlook_svg(audit), "outlook")
     if name is None:
-        return Picture(audit.title, pictures_svg(audit), "answers")
+        return Picture(audit.title, picture_of(audit, "card"), "card")
     return chart_picture(audit, _sources(audit)[0], name)
 
 

@@ -1,8 +1,9 @@
 """Does a file say what its release gives, and where does it differ first?
 
 ``pcer verify`` calls this file. An audit's JSON is recomputed and compared field by
-field, a page is rendered again from what it carries and compared byte by byte. Nothing
-that a file says is trusted but its plan and its releases. To let it check another file:
+field; a page is rendered again from what it carries, a picture from the release that is
+named, and compared byte by byte. Nothing that a file says is trusted but its plan, and
+the releases of a page. To let it check another file:
 a function that gives the first difference, and the verb.
 """
 
@@ -23,6 +24,7 @@ from pcer.files import canonical_json, parse_json, read_text
 from pcer.measuring.plan import Plan
 from pcer.release.file import Release
 from pcer.report.page import GENERATOR, Payload, read_payload, to_report
+from pcer.report.pictures.card import picture_of, read_source
 
 # Units of the last digit: rounding may fall either way on another machine, but a
 # changed digit is always further off.
@@ -31,6 +33,7 @@ HALF_A_DIGIT = 0.51
 SHOWN_BEFORE = 40
 SHOWN_AFTER = 30
 HEAD = "the head of the page"
+PICTURE = "the picture"
 OTHER_PLAN = "from what was named: its plan has the digest {plan.sha256}"
 
 
@@ -195,6 +198,45 @@ def verify_report(
     return difference
 
 
+def verify_picture(
+    path: str | os.PathLike[str],
+    releases: Sequence[Release],
+    *,
+    family: Sequence[Release] = (),
+    plan_sha256: str | None = None,
+) -> str | None:
+    """Draw a card or a badge again; where do the bytes differ first?
+
+    Args:
+        path: the picture.
+        releases: the one that it is of.
+        family: further releases that it was judged together with.
+        plan_sha256: digest that the plan must have.
+
+    Raises:
+        InputError: the picture was not written by pcer, or is of another release.
+    """
+    text = read_text(path)
+    source = read_source(text, file=str(path))
+    if _is_other_plan(source.plan, plan_sha256):
+        return OTHER_PLAN.format(plan=source.plan)
+    named = {release.sha256: release for release in (*releases, *family)}
+    for digest in (source.release_sha256, *source.family):
+        if digest not in named:
+            raise InputError(
+                f"{path} was made from the release with digest {digest}; name it, or "
+                "as --family what the audit was judged together with."
+            )
+    release = named.pop(source.release_sha256)
+    audited = audit(release, source.plan, family=[*named.values()])
+    drawn = picture_of(audited, source.kind)
+    if text == drawn:
+        return None
+    same = os.path.commonprefix([text, drawn])  # noqa: RUF071 — texts, not paths
+    line = same.count("\n") + 1
+    return _at(line, PICTURE, _around(text, same), _around(drawn, same))
+
+
 def _other_release(carried: Payload, allowed: Sequence[str] | None) -> str | None:
     """The first release of a page that is there twice, or whose digest is not named."""
     on_page = [*carried.releases, *carried.family]
@@ -232,7 +274,7 @@ def _around(page: str, same: str) -> str:
 
 
 def _at(line: int, where: str, found: str, expected: str) -> str:
-    says = f"the page says {found!r}, rendered again it says {expected!r}"
+    says = f"the file says {found!r}, rendered again it says {expected!r}"
     return f"at line {line}, in {where}: {says}"
 
 
