@@ -471,7 +471,7 @@ def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
         ),
         ("one seed", "C1", UNTESTABLE, "one seed"),
         ("no labels", "B3", UNTESTABLE, "labels"),
-        ("no sizes", "G11", UNTESTABLE, "detectable"),
+        ("one seed", "G11", UNTESTABLE, "one seed"),
         ("no sizes", "C2", UNTESTABLE, "COMPAS (race)"),
         ("no number of records", "G6", UNTESTABLE, "records"),
     ],

@@ -13,6 +13,8 @@ import pcer_studies
 from pcer.cli.app import app
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.__main__ import main
+from pcer_studies.tables.cells import n_agreeing
+from pcer_studies.tables.comparison import compare
 from pcer_studies.tables.figure import DISPARITY, figure_chart
 from pcer_studies.tables.folder import study_files
 from pcer_studies.tables.layout import paper_tables
@@ -178,3 +180,46 @@ def test_the_shipped_study_is_what_its_releases_give():
     files = study_files(shipped_study(), report=False)
     for name in TEXTS:
         assert (SHIPPED / name).read_text(encoding="utf-8") == files[name], name
+
+
+def test_no_interval_of_figure_one_ends_on_the_frame(study):
+    for panel in figure_chart(study).panels:
+        for axis, is_right in ((panel.up, False), (panel.right, True)):
+            ends = [
+                end
+                for mark in panel.marks
+                if mark.is_right is is_right
+                for end in mark.ends or ()
+            ]
+            assert axis.low < min(ends) or min(ends) >= 0 == axis.low
+            assert max(ends) < axis.high or max(ends) <= 0 == axis.high
+
+
+def test_table_s2_says_not_applicable_where_the_paper_does_and_why(study):
+    (table,) = [one for one in paper_tables(study) if one.label == "tab:summary"]
+    cells = {row[:2]: row[3] for block in table.blocks for row in block}
+    named = {key: not cell.startswith("N/A (") for key, cell in cells.items()}
+    assert [key for key, is_named in named.items() if not is_named] == [
+        ("COMPAS", "race"),
+        ("ACS", "race"),
+        ("ACS", "sex"),
+    ]
+    assert "COMPAS (race): intervals contain 0 at" in table.caption
+    notes = {
+        c.published.key.dataset: c.note
+        for c in compare(study)
+        if c.published.printed == "N/A"
+    }
+    assert notes.keys() == {"compas", "acs"}
+    assert all(note.startswith("N/A: ") for note in notes.values())
+
+
+def test_plain_counts_use_no_error_of_ours():
+    found = compare(shipped_study())
+    cells = [one for one in found if one.published.in_table]
+    compas = [one for one in cells if one.published.key.dataset == "compas"]
+    assert n_agreeing([one.within_deviation for one in compas]) == "44 of 44"
+    assert n_agreeing([one.inside_interval for one in compas]) == "4 of 6"
+    assert n_agreeing([one.within_deviation for one in cells]) == "123 of 192"
+    assert n_agreeing([one.inside_interval for one in cells]) == "18 of 36"
+    assert n_agreeing([one.within for one in cells]) == "264 of 448"

@@ -160,7 +160,9 @@ SETTINGS = (
         "expected_batch",
         "256",
         _SETUP,
-        "Poisson sampling with rate 1/ceil(n/256), as Opacus does.",
+        "Poisson sampling with rate 1/ceil(n/256), as Opacus does; without privacy, "
+        "too. An independent run of no-DP with shuffled batches differed by −.0019 ± "
+        ".0038.",
     ),
     ProtocolSetting("learning_rate", "0.05 (SGD)", _SETUP),
     ProtocolSetting("momentum", "0.9", _SETUP),
@@ -196,14 +198,23 @@ SETTINGS = (
 PAPER_RECORDS = {"adult": 46_033, "compas": 6_172, "acs": 50_000, "bios": 37_900}
 """How many records the paper has (Experiments, Datasets)."""
 
+ACS_STATED = 843_000
+"""Records of the three states, as the paper says ("about")."""
+
+ACS_TASK = 434_610
+"""Records that the filter of ACSIncome leaves of them, by folktables."""
+
+ACS_RATE = 0.4
+"""About the share of ACS that is predicted positive."""
+
 NOT_THE_PAPERS_DATA = {
     "acs": (
         "not the paper's records: its draw of 50,000 is not published, and ours is "
         "another one from the same three states, with categories encoded in our reading"
     ),
     "bios": (
-        "not the paper's texts: a public sample with far fewer biographies than the "
-        "paper's 37,900, cleared of the pronouns that the paper's texts keep"
+        "n = 1,608, not the paper's 37,900: a public sample of other texts, cleared of "
+        "the pronouns that the paper's texts keep"
     ),
 }
 """How our records differ from the paper's, where they do."""

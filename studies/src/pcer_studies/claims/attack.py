@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,13 @@ from pcer.paper.rankings import agreement
 from pcer.release import attack_kinds
 from pcer.wording import signed
 from pcer_studies.claims.evidence import all_detected
-from pcer_studies.claims.judgement import Claim, ClaimPart, Reply, Support
+from pcer_studies.claims.judgement import (
+    Claim,
+    ClaimPart,
+    ClaimQuestion,
+    Reply,
+    Support,
+)
 from pcer_studies.claims.our_run import OurRun
 from pcer_studies.claims.quantities import (
     CELLS,
@@ -193,6 +200,27 @@ def _reliable(view: View) -> Reply:
     return above(numbers)(view)
 
 
+def _with_p(question: ClaimQuestion, points: Sequence[NumberPair]) -> ClaimQuestion:
+    """The same question; its reply says the p-value of r, and what that is worth."""
+
+    def ask(view: View) -> Reply:
+        from scipy.special import stdtr
+
+        reply = question(view)
+        r = float(correlation(points, view)[0])
+        n = len(points)
+        t = r * math.sqrt((n - 2) / (1 - r**2))
+        p = 2 * float(stdtr(n - 2, -abs(t)))
+        caution = (
+            f"p = {p:.0e} for r = 0 over {n} points, as if they were independent; "
+            "points of one dataset share splits and people, so that this p is too "
+            "small."
+        )
+        return replace(reply, why=f"{reply.why} {caution}".strip())
+
+    return ask
+
+
 def _r_of(points: Sequence[NumberPair]) -> ClaimNumber:
     return computed(
         "r of the cells",
@@ -332,13 +360,19 @@ ATTACK_CLAIMS = (
 AGREEMENT_CLAIMS = (
     _claim(
         "A1",
-        paper=as_printed(
-            _r_of(_GAP_AND_ADVANTAGE),
-            "gap_advantage_correlation",
-            threshold("printed_r"),
-            exact=True,
+        paper=_with_p(
+            as_printed(
+                _r_of(_GAP_AND_ADVANTAGE),
+                "gap_advantage_correlation",
+                threshold("printed_r"),
+                exact=True,
+            ),
+            _GAP_AND_ADVANTAGE,
         ),
-        run=correlated(_GAP_AND_ADVANTAGE, threshold("strong"), what="over 72 groups"),
+        run=_with_p(
+            correlated(_GAP_AND_ADVANTAGE, threshold("strong"), what="over 72 groups"),
+            _GAP_AND_ADVANTAGE,
+        ),
         evidence=all_detected(CELLS, share=0.5),
     ),
     _claim(
@@ -352,8 +386,14 @@ AGREEMENT_CLAIMS = (
     Claim("A3", above(_AGREE_WITHOUT_ACS), about=_WITHOUT_ACS),
     _claim(
         "A4",
-        paper=as_printed(_r_of(_BOTH_DISPARITIES), "disparity_correlation", exact=True),
-        run=correlated(_BOTH_DISPARITIES, threshold("strong"), what="over 36 settings"),
+        paper=_with_p(
+            as_printed(_r_of(_BOTH_DISPARITIES), "disparity_correlation", exact=True),
+            _BOTH_DISPARITIES,
+        ),
+        run=_with_p(
+            correlated(_BOTH_DISPARITIES, threshold("strong"), what="over 36 settings"),
+            _BOTH_DISPARITIES,
+        ),
         evidence=_shared_rates,
     ),
     _claim(

@@ -36,6 +36,8 @@ from pcer_studies.claims.people import (
 )
 from pcer_studies.protocol import PAPER
 from pcer_studies.results import Study, data_notes, origin
+from pcer_studies.tables.cells import n_agreeing
+from pcer_studies.tables.comparison import Comparison, compare
 
 TOO_MANY = 19
 """Made-up groups of 200 from which an alarm is downgraded (docs/reports.md)."""
@@ -75,6 +77,7 @@ def opening(background: Background) -> list[str]:
         _alarm_sentences(background),
         placebo_sentences(background),
         _claims_sentence(background),
+        _cells_sentence(background),
     )
     lines = [f"- {sentence}" for sentence in sentences]
     notes = [
@@ -166,8 +169,29 @@ def placebo_sentences(background: Background) -> str:
     )
 
 
+def _cells_sentence(background: Background) -> str:
+    """How many printed cells agree: by the joint rule, and plainly."""
+    cells = [one for one in compare(background.study) if one.published.in_table]
+    compas = [one for one in cells if one.published.key.dataset == "compas"]
+    return (
+        f"**The cells.** Within the joint errors of both studies are {_agreeing(cells)}"
+        f"; of COMPAS, whose records are the paper's, {_agreeing(compas)}. The joint "
+        "rule is no agreement of intervals."
+    )
+
+
+def _agreeing(cells: Sequence[Comparison]) -> str:
+    plain = n_agreeing([one.within for one in cells])
+    deviation = n_agreeing([one.within_deviation for one in cells])
+    interval = n_agreeing([one.inside_interval for one in cells])
+    return (
+        f"{plain} cells ({deviation} within the published standard deviation, "
+        f"{interval} inside the published interval)"
+    )
+
+
 def _claims_sentence(background: Background) -> str:
-    claims = [entry for entry in background.judged if not entry.claim.text.slip]
+    claims = [entry for entry in background.judged if entry.claim.text.is_counted]
     n_held = sum(entry.is_by_all(Judgement.HOLDS) for entry in claims)
     n_refuted = sum(entry.is_by_all(Judgement.FAILS) for entry in claims)
     return (

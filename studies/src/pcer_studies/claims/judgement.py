@@ -171,12 +171,19 @@ class ClaimText(NamedTuple):
         words: the claim in our words.
         caveat: what the paper itself says against reading too much into it.
         slip: it is about a figure that nothing depends on.
+        definition: it is true by definition, and so no number can judge it.
     """
 
     place: str
     words: str
     caveat: str = ""
     slip: bool = False
+    definition: bool = False
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is one of the claims that are counted."""
+        return not (self.slip or self.definition)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,14 @@ To add a claim: see ``judgement``; to add a table of claims: a row of SECTIONS.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from pcer.report.formats.markdown import markdown_text
+from pcer.wording import no_zero
 from pcer_studies.claims.acs import ACS_CLAIMS
 from pcer_studies.claims.adult import RACE_CLAIMS, SEX_CLAIMS
 from pcer_studies.claims.attack import AGREEMENT_CLAIMS, ATTACK_CLAIMS
@@ -28,9 +30,19 @@ from pcer_studies.claims.judgement import (
 )
 from pcer_studies.claims.our_run import OurRun
 from pcer_studies.claims.paper_view import Paper
+from pcer_studies.claims.quantities import ACS_RACE
 from pcer_studies.claims.whole import WHOLE_CLAIMS
 from pcer_studies.claims.wording import threshold_meanings
-from pcer_studies.protocol import PAPER
+from pcer_studies.numbers import our_number
+from pcer_studies.protocol import (
+    ACS_RATE,
+    ACS_STATED,
+    ACS_TASK,
+    NO_DP,
+    PAPER,
+    PAPER_RECORDS,
+)
+from pcer_studies.published import key_at, published_figures
 from pcer_studies.results import OTHER_DATA, OTHER_FEATURES, Study, data_notes, origin
 
 COMMAND = "python -m pcer_studies studies/paper studies/docs"
@@ -154,13 +166,36 @@ def _preface(study: Study) -> list[str]:
         "sign. Of a printed gap it means that the mean over 50 splits exceeds what "
         "group sizes alone give, one-sided, Holm over all 72, and of a printed "
         "disparity that the gap of the group with the lower ratio does.",
+        *_acs_account(study),
         f"**Printed exceptions are no claims**: {'; '.join(EXCEPTIONS)}.",
         "\n".join([f"{origin(study)} Made with `{COMMAND}`.", *notes]),
     ]
 
 
+def _acs_account(study: Study) -> list[str]:
+    """Why ACS cannot be compared: two counts, and what follows for a rate."""
+    if not study.has(*ACS_RACE.key):
+        return []
+    key = key_at(ACS_RACE, NO_DP, "demographic_parity_gap")
+    (printed,) = [f.printed for f in published_figures(name="tab:acs") if f.key == key]
+    ours = our_number(study, key).value
+    error = math.sqrt(ACS_RATE * (1 - ACS_RATE) / (PAPER_RECORDS["acs"] / 2))
+    return [
+        f"**ACS is probably another task.** The paper counts about {ACS_STATED:,} "
+        f"records of three states; the task ACSIncome has {ACS_TASK:,} there, and "
+        "the other number is near that of all persons in the states' files (a "
+        "hypothesis: those files are not at hand). If nobody was filtered out, "
+        "children and people without work are in its data, whom a model rejects in "
+        f"every group; that could explain a parity gap of {printed} (race, no-DP) "
+        f"where the task has {no_zero(ours, 3)}. Chance cannot: in a draw of "
+        f"{PAPER_RECORDS['acs']:,} a group's rate has an error of about "
+        f"{no_zero(error, 3)}. So no cell of ACS speaks for or against the rest."
+    ]
+
+
 def _summary(judged: Sequence[Judged]) -> list[str]:
-    claims = [entry for entry in judged if not entry.claim.text.slip]
+    claims = [entry for entry in judged if entry.claim.text.is_counted]
+    defined = [entry for entry in judged if entry.claim.text.definition]
     slips = [entry for entry in judged if entry.claim.text.slip]
     n_wrong = sum(entry.paper.judgement is Judgement.FAILS for entry in slips)
     held = [entry for entry in claims if entry.is_by_all(Judgement.HOLDS)]
@@ -170,7 +205,8 @@ def _summary(judged: Sequence[Judged]) -> list[str]:
         f"Held by every source: {_keys(held)}. Refuted by every source: "
         f"{_keys(refuted)}.",
         f"Left out of the count: {len(slips)} claims about a printed figure on which "
-        f"nothing depends ({_keys(slips)}); {n_wrong} of them are slips.",
+        f"nothing depends ({_keys(slips)}), of which the paper's figures refute "
+        f"{n_wrong}; and what is true by definition ({_keys(defined)}).",
     ]
 
 

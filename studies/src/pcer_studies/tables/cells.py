@@ -77,12 +77,16 @@ def by_records(comparisons: Iterable[Comparison]) -> Table:
     for dataset in DATASETS:
         part = [cell for cell in cells if cell.published.key.dataset == dataset]
         if part:
-            rows.append((dataset, _whose(part), *_counts(part)))
+            rows.append((dataset, _whose(part), *_counts(part), *_plain_counts(part)))
     return Table(
         "Cells within the joint uncertainty, by dataset",
-        ("dataset", "records", *COUNTED),
-        (*rows, ("all", "", *_counts(cells))),
+        ("dataset", "records", *COUNTED, *PLAIN),
+        (*rows, ("all", "", *_counts(cells), *_plain_counts(cells))),
         n_labels=2,
+        note="The joint rule allows for the errors of both studies: agreement by it is "
+        "no agreement of intervals. The last two columns are plain counts: ours within "
+        "the published standard deviation over seeds, and inside the published "
+        "interval of a mean.",
     )
 
 
@@ -103,6 +107,28 @@ def by_quantity(comparisons: Iterable[Comparison]) -> Table:
         tuple(rows),
         n_labels=2,
     )
+
+
+PLAIN = ("within published deviation", "inside published interval")
+
+
+def _plain_counts(part: Sequence[Comparison]) -> tuple[str, ...]:
+    """The columns ``PLAIN``: without any error of ours."""
+    answers = (
+        [comparison.within_deviation for comparison in part],
+        [comparison.inside_interval for comparison in part],
+    )
+    return tuple(map(n_agreeing, answers))
+
+
+def n_agreeing(answers: Sequence[bool | None]) -> str:
+    """How many are so, of those that are known.
+
+    >>> n_agreeing([True, None, False])
+    '1 of 2'
+    """
+    known = [answer for answer in answers if answer is not None]
+    return f"{sum(known)} of {len(known)}"
 
 
 COUNTED = ("cells", "compared", "within", "outside", "share within", "expected")

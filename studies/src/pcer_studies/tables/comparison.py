@@ -40,6 +40,11 @@ WIDTH = 1.96
 COUNTS = ("n_positive_seeds", "n_negative_seeds")
 WORDS = ("best_demographic_parity_gap", "best_pcer")
 NOT_APPLICABLE = "N/A"
+UNNAMED_WHY = {
+    "compas": "N/A: the smallest disparity is at ε = 0.1, which is floor-dominated",
+    "acs": "N/A: intervals contain 0 at every budget",
+}
+"""Why Table S2 names no best budget by PCER."""
 NO_ERROR = "none printed"
 EXACT = "exact"
 
@@ -107,6 +112,21 @@ class Comparison:
         if self.difference is None or self.allowed is None:
             return None
         return abs(self.difference) <= self.allowed
+
+    @property
+    def within_deviation(self) -> bool | None:
+        """Whether ours is within the printed standard deviation; None: none printed."""
+        if self.difference is None or self.published.std is None:
+            return None
+        return abs(self.difference) <= self.published.std
+
+    @property
+    def inside_interval(self) -> bool | None:
+        """Whether ours is inside the printed interval; None where none is printed."""
+        if self.difference is None or self.published.ci is None or self.ours is None:
+            return None
+        low, high = self.published.ci
+        return low <= (self.ours.value or 0.0) <= high
 
     def _same_words(self) -> bool | None:
         if self.ours is None or self.published.printed == NOT_APPLICABLE:
@@ -198,7 +218,10 @@ def _note(study: Study, published: PrintedFigure) -> str:
     if configuration is not None:
         if not study.has(*configuration.key):
             return "not run in this study"
-        return study.data_note(*configuration.key) or ""
+        note = study.data_note(*configuration.key) or ""
+        if published.printed == NOT_APPLICABLE:
+            return "; ".join(filter(None, [UNNAMED_WHY[configuration.dataset], note]))
+        return note
     if not study.is_complete:
         return "needs all six configurations"
     if any(study.data_note(*known.key) for known in study.configurations):

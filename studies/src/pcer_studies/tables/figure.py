@@ -1,7 +1,8 @@
 """How is the paper's Figure 1 drawn from the study?
 
-Two panels show the outcome gap and the disparity against the budget. ``tables.folder``
-writes it as SVG and PNG. To add a panel: a row of PANELS.
+Two panels show the outcome gap (the paper's blue) and the disparity (red) against the
+budget, no-DP at the right, with the paper's yellow band at the floor-dominated one.
+``tables.folder`` writes it as SVG and PNG. To add a panel: a row of PANELS.
 """
 
 from __future__ import annotations
@@ -42,9 +43,14 @@ SHADED = 0.1
 
 ORDER = (*sorted(epsilon for epsilon in BUDGETS if not math.isinf(epsilon)), math.inf)
 LABELS = tuple(budget_label(epsilon) for epsilon in ORDER)
-PARITY = Key("DP-Gap (left axis)", COLOUR_OF["series-5"], CIRCLE)
-DISPARITY = Key("PCER disparity (right axis)", COLOUR_OF["series-4"], SQUARE)
-NONE_DETECTED = Key("PCER disparity, nothing detected", COLOUR_OF["series-4"], CROSS)
+BLUE = COLOUR_OF["series-0"]
+RED = "var(--paper-disparity, #c62828)"
+YELLOW = "var(--paper-band, #f2c200)"
+PARITY = Key("DP-Gap (left axis)", BLUE, CIRCLE)
+DISPARITY = Key("PCER disparity (right axis)", RED, SQUARE)
+NONE_DETECTED = Key("PCER disparity, nothing detected", RED, CROSS)
+ROOM = 0.04
+"""Share of an axis that stays free beyond the ends of intervals."""
 ZERO_DASH = "3 3"
 
 
@@ -79,15 +85,25 @@ def _panel(study: Study, title: str, configuration: Configuration) -> Panel:
     shaded = ORDER.index(SHADED)
     return Panel(
         across=NameAxis("ε", LABELS),
-        up=number_axis("DP-Gap", extent(parity), colour=PARITY.colour),
-        right=number_axis("PCER disparity", extent(disparity), colour=DISPARITY.colour),
+        up=number_axis("DP-Gap", _with_room(parity), colour=PARITY.colour),
+        right=number_axis(
+            "PCER disparity", _with_room(disparity), colour=DISPARITY.colour
+        ),
         title=title,
-        shades=[Shade(x=(shaded - 0.5, shaded + 0.5))],
+        shades=[Shade(x=(shaded - 0.5, shaded + 0.5), colour=YELLOW, opacity=0.25)],
         rules=[Rule(y=0, colour=DISPARITY.colour, dash=ZERO_DASH, is_right=True)],
         curves=[joined(marks) for marks in (parity, disparity) if marks],
         marks=[*parity, *disparity],
         has_grid=False,
     )
+
+
+def _with_room(marks: list[Mark]) -> list[float]:
+    """What an axis must hold: no end of an interval lies on the frame."""
+    held = [0.0, *extent(marks)]
+    room = ROOM * (max(held) - min(held))
+    below = min(held) - room if min(held) < 0 else 0.0
+    return [*held, below, max(held) + room]
 
 
 def _marks(

@@ -98,6 +98,9 @@ ATTACKED = {
 ATTACKS = (("δ", r"$\delta$"), ("AUC", "AUC"))
 """As the heads of the attack tables write the two costs: in text, and in LaTeX."""
 NONE_DETECTED_MARK = "†"
+UNNAMED = (("compas", "race"), ("acs", "race"), ("acs", "sex"))
+"""Configurations whose best budget by PCER the paper gives as N/A."""
+STRONGEST = 0.1
 
 
 def paper_tables(study: Study) -> tuple[PaperTable, ...]:
@@ -263,8 +266,11 @@ def _summary(study: Study) -> PaperTable:
             "Budgets at which the mean DP-Gap, and the size of the mean PCER "
             "disparity, is smallest once rounded as printed; and the budgets whose "
             "interval excludes 0 on the same side at floors 0.001 and 0.01. "
-            f"{NONE_DETECTED_MARK}: no group's exposure is detected at that "
-            f"budget.{_data_notes(study, study.configurations)}"
+            f"{NONE_DETECTED_MARK}: no group's exposure is detected at that budget. "
+            "N/A where the paper names no best budget by PCER, ours in brackets: it "
+            f"leaves out ε = {STRONGEST:g}, whose gaps are at the floor (COMPAS), and "
+            "budgets whose interval contains 0 (ACS)."
+            f"{_summary_reasons(study)}{_data_notes(study, study.configurations)}"
         ),
         align="llccc",
         head=(
@@ -285,6 +291,7 @@ def _summary_row(study: Study, configuration: Configuration) -> TableRow:
         study.setting(*configuration.key, epsilon).verdict for epsilon in best_by_pcer
     ]
     mark = NONE_DETECTED_MARK if Verdict.NONE_DETECTED in verdicts else ""
+    ours = _listed(best_by_pcer) + mark
     robust = robust_budgets(study, configuration, floor=1e-2)
     robust_words = _listed(robust) or "none"
     if robust == BUDGETS:
@@ -293,9 +300,35 @@ def _summary_row(study: Study, configuration: Configuration) -> TableRow:
         configuration.title,
         configuration.attribute,
         _listed(best_by_gap),
-        _listed(best_by_pcer) + mark,
+        f"N/A ({ours})" if configuration.key in UNNAMED else ours,
         robust_words,
     )
+
+
+def _summary_reasons(study: Study) -> str:
+    """Of those that the paper leaves out: where ours contain 0, or are at the floor."""
+    sentences = []
+    for configuration in study.configurations:
+        if configuration.key in UNNAMED:
+            contain = [e for e in BUDGETS if _contains_0(study, configuration, e)]
+            floored = [e for e in BUDGETS if _is_floored(study, configuration, e)]
+            sentences.append(
+                f" {configuration.name}: intervals contain 0 at "
+                f"{_listed(contain) or 'no budget'}; mean gaps are below the floor at "
+                f"{_listed(floored) or 'no budget'}."
+            )
+    return "".join(sentences)
+
+
+def _contains_0(study: Study, configuration: Configuration, epsilon: float) -> bool:
+    key = key_at(configuration, epsilon, "pcer_disparity")
+    ends = our_number(study, key).ci
+    return ends is not None and ends[0] <= 0 <= ends[1]
+
+
+def _is_floored(study: Study, configuration: Configuration, epsilon: float) -> bool:
+    gaps = _of_groups(study, configuration, epsilon, "overfitting_gap")
+    return all((gap.value or 0.0) < DEFAULT_FLOOR for gap in gaps)
 
 
 def _listed(budgets: Sequence[float]) -> str:
