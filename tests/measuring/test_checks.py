@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ from tests.worlds.splits import (
     drifting_splits,
     repeated_split,
     splits_by_person,
+    splits_of_pairs,
     table,
 )
 
@@ -356,6 +358,18 @@ def test_clumps_inflate_by_records_per_unit_if_their_number_is_known():
     assert known.kept(ReleaseArrays).variance_inflation.tolist() == [2, 2]
 
 
+def test_people_who_have_both_labels_may_be_cut_alike():
+    """Groups alone vary: twenty splits of 300 people often are, without any lie."""
+    assert n_capped(partial(splits_of_pairs, n_people=300, n_splits=20), 25, 4) <= 1
+
+
+def test_one_split_of_whole_people_under_many_names_is_found():
+    made = splits_of_pairs(rng(2), n_people=300, n_splits=1)
+    names = [np.repeat(part, 12, axis=0) for part in (made.train, made.test)]
+    again = replace(made, train=names[0], test=names[1])
+    assert "split_names" in {found.check for found in findings(again)}
+
+
 def test_a_series_has_at_least_half_of_its_numbers():
     given = ([3, 1, 4], [0, 3], [0, 4], [0])
     assert [missing_numbers(numbers) for numbers in given] == [[2], [1, 2], [], []]
@@ -434,7 +448,8 @@ def test_exposures_that_no_computer_can_square_are_refused(field, value):
 
 N_TRUE = 250
 TRUE = {name: world for name, world in HONEST.items() if name != "folds by label"} | {
-    "by person": lambda g: splits_by_person(g, declared=True, n_splits=3)
+    "by person": lambda g: splits_by_person(g, declared=True, n_splits=3),
+    "people with both labels": lambda g: splits_of_pairs(g, n_people=300, n_splits=20),
 }
 FALSE = {
     "two names": lambda g: repeated_split(g, "nothing", n_names=2),

@@ -187,6 +187,25 @@ def splits_by_person(
     return replace(made, effective_units=units)
 
 
+def splits_of_pairs(rng: np.random.Generator, *, n_people: int, n_splits: int) -> Drawn:
+    """People with one record of each label, split by person: labels never vary."""
+    group = rng.integers(0, 2, n_people)
+
+    def cells_of(people: np.ndarray) -> np.ndarray:
+        of_groups = np.bincount(group[people], minlength=2)
+        return np.stack([of_groups, of_groups], axis=1)
+
+    n_train = round(0.7 * n_people)
+    trained = [cells_of(rng.permutation(n_people)[:n_train]) for _ in range(n_splits)]
+    made = drawn(
+        cells_of(np.arange(n_people)),
+        trained,
+        stratified_by="nothing",
+        seed=int(rng.integers(2**31)),
+    )
+    return replace(made, effective_units=np.bincount(group, minlength=2).astype(float))
+
+
 def repeated_split(
     rng: np.random.Generator, strata: StratifiedBy, *, n_names: int
 ) -> Drawn:

@@ -220,9 +220,7 @@ class Splits:
         self.stratified_by: StratifiedBy = (
             arrays.release.training.stratified_by or "nothing"
         )
-        chance = hypergeometric.chance_of_repeats(
-            cuts, _strata_of_repeats(cuts, self.stratified_by), variance_inflation
-        )
+        chance = _chance_of_repeats(cuts, self.stratified_by, variance_inflation)
         self.repeats_p = max(SMALLEST_P, chance)  # of so many that are an earlier one
         is_beyond_chance = self.repeats_p <= SHARE_OF_REPEATS * LEVEL
         self.repeats = hypergeometric.repeats(cuts) if is_beyond_chance else {}
@@ -231,6 +229,23 @@ class Splits:
         self.cuts = cuts.only(left)
         every = [_correct_records(setting) for setting in arrays.settings]
         self.measured = [correct for correct in every if correct.splits]
+
+
+def _chance_of_repeats(
+    cuts: SplitCounts, stratified_by: StratifiedBy, variance_inflation: FloatArray
+) -> float:
+    """Chance of so many splits that cut all groups and labels as an earlier one does.
+
+    Whole people are of one group, but a person's records may have any labels: where
+    each has one of both, labels add no way to cut a group. So of clumps the chance is
+    that of groups alone, which is at least that of groups and labels.
+    """
+    strata = _strata_of_repeats(cuts, stratified_by)
+    if (variance_inflation == 1).all() or not hypergeometric.repeats(cuts):
+        return hypergeometric.chance_of_repeats(cuts, strata, variance_inflation)
+    groups = SplitCounts(*[part.sum(axis=2, keepdims=True) for part in cuts])
+    by_group: StratifiedBy = "group" if strata in ("group", "both") else "nothing"
+    return hypergeometric.chance_of_repeats(groups, by_group, variance_inflation)
 
 
 def _strata_of_repeats(cuts: SplitCounts, stratified_by: StratifiedBy) -> StratifiedBy:
