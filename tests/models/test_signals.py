@@ -94,14 +94,15 @@ def _sides(drawn, name):
 
 
 def test_people_in_both_parts_are_clustered_and_records_counted():
-    made = release(
-        draw(3, n=600, n_people=200)._replace(member=np.arange(600) % 2 == 0)
-    )
-    assert made.training.unit_of_split is None
-    assert sum(own.train.n for own in made.runs[0].groups.values()) == 300
-    assert (
-        pcer.audit(made, QUICK).settings[0].pairs[0].exposure.answer == "none_detected"
-    )
+    n_alarms = 0
+    for seed in range(3, 8):
+        texts = draw(seed, n=600, n_people=200)
+        made = release(texts._replace(member=np.arange(600) % 2 == 0))
+        assert made.training.unit_of_split is None
+        assert sum(own.train.n for own in made.runs[0].groups.values()) == 300
+        (pair,) = pcer.audit(made, QUICK).settings[0].pairs
+        n_alarms += pair.exposure.answer == "differs"
+    assert n_alarms <= 1
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pcer.measuring.plan import POSITIVE_RATE, SHARPEST, Plan
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import (
     ATTACK_KINDS,
+    AUC_ADVANTAGE,
     GAP,
     AttackKind,
     Basis,
@@ -79,22 +80,51 @@ def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
 
 
 def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
-    """The plan's attack; or the strongest of each kind; or else the gap.
+    """The plan's attack; or the strongest of each kind.
 
-    Which fields are there decides, never their values. A user's own attacks come just
-    before the plain AUC.
+    Where nothing is paired, the plain gap from counts keeps its share beside scores of
+    one model, which may be near their ceiling; without counts the plain AUC does. Which
+    fields are there decides, never their values. A user's own attacks come just before
+    the plain AUC.
     """
     if plan.attack != SHARPEST:
         return (plan.attack,)
     carried = carried_attacks(panels)
     own = [attack_kind(name) for name in carried if name.endswith(attack_kinds.OWN)]
-    strongest = []
-    for kinds in _both_kinds([*ATTACK_KINDS.values(), *own]):
-        for kind in kinds:
-            if is_carried(panels, plan, kind):
-                strongest.append(kind.name)
-                break
-    return tuple(strongest) or (GAP.name,)
+    advantages, paired = _both_kinds([*ATTACK_KINDS.values(), *own])
+    advantage = _first_carried(panels, plan, advantages)
+    beside = _first_carried(panels, plan, paired)
+    if beside is None and advantage is not None and not advantage.is_calibrated:
+        beside = _plain(panels, plan, advantage)
+    strongest = [kind.name for kind in (advantage, beside) if kind is not None]
+    return tuple(dict.fromkeys(strongest)) or (GAP.name,)
+
+
+def _first_carried(
+    panels: Sequence[Panel], plan: Plan, kinds: Iterable[AttackKind]
+) -> AttackKind | None:
+    """The first of some attacks that every setting has; None if it has none."""
+    for kind in kinds:
+        if is_carried(panels, plan, kind):
+            return kind
+    return None
+
+
+def _plain(
+    panels: Sequence[Panel], plan: Plan, advantage: AttackKind
+) -> AttackKind | None:
+    """The gap, where every setting has counts of all groups; else the plain AUC.
+
+    The gap has no least number of records: where some group has too few for the
+    advantage, it is no second chance.
+    """
+    for panel in panels:
+        if not measure_panel(panel, plan, advantage.name).has_enough_records.all():
+            return None
+    gaps = [measure_panel(panel, plan, GAP.name).exposed for panel in panels]
+    if all(gap is not None for gap in gaps):
+        return GAP
+    return _first_carried(panels, plan, [AUC_ADVANTAGE])
 
 
 def _by_strength(kinds: Iterable[AttackKind]) -> list[AttackKind]:
