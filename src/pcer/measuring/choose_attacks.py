@@ -166,8 +166,9 @@ def stronger_attacks(
 ) -> list[tuple[AttackKind, str | None]]:
     """Attacks stronger than those that decide, for which there are splits enough.
 
-    Only those that more splits make possible; others need reference models. Beside each
-    stands why the release has not computed it, None if it does not say.
+    Only those that more splits make possible; others need reference models. One that is
+    released, but of too few records, is not missing. Beside each stands why the release
+    has not computed it, None if it does not say.
     """
     if plan.attack != SHARPEST:
         return []
@@ -178,9 +179,18 @@ def stronger_attacks(
         for kind in kinds:
             if kind.name in deciding:
                 break
-            if n_splits >= kind.least_models:
+            if n_splits >= kind.least_models and not _is_released(panels, kind):
                 missing.append((kind, not_computed.get(kind.name)))
     return missing
+
+
+def _is_released(panels: Sequence[Panel], kind: AttackKind) -> bool:
+    """Whether every setting has its values over all models, of few records or many."""
+    rows = [panel.pooled.get(kind.name) for panel in panels]
+    return all(
+        row is not None and bool(np.isfinite(row.value + row.standard_error).all())
+        for row in rows
+    )
 
 
 def choose_attack(matches: Sequence[Match], attack: str | None) -> AttackKind:

@@ -63,8 +63,9 @@ def first_screen(
     Every output begins so, in this order.
     """
     most_rows = settings.MOST_SETTINGS if is_brief else None
+    answers = [*said.less, said.headline, *said.policy, *also]
     return [
-        Lines(" · ".join(said.header), [said.headline, *said.policy, *also]),
+        Lines(" · ".join(said.header), answers),
         Six(said.rows, is_brief),
         settings.settings_table(audit, most_rows=most_rows, is_brief=is_brief),
         Lines("", closing_lines(audit, said)),
@@ -83,7 +84,8 @@ def closing_lines(audit: Audit, said: Sentences) -> list[str]:
 def summary_line(audit: Audit) -> str:
     """One line for chats: what was audited, the headline, the verdict's name."""
     place = f"{subject_name(audit)}, {audit.told.name.in_sentence}"
-    lines = [audit.headline, *background.left_out(audit)]
+    less = sentences.of(audit, audit.told).less
+    lines = [*less, audit.headline, *background.left_out(audit)]
     return f"{place}: {' '.join(lines)} [{audit.verdict.value}]"
 
 

@@ -20,7 +20,7 @@ from pcer.auditing.sentences.rows import Row
 from pcer.auditing.sentences.serving import serving_row
 from pcer.auditing.sentences.spotting import easier_row, spotting_row
 from pcer.auditing.sentences.subject import header, if_in_data
-from pcer.auditing.sentences.trust import trust_row
+from pcer.auditing.sentences.trust import less_evidence, trust_row
 
 SIX = (spotting_row, easier_row, serving_row, both_row, delta_row, trust_row)
 
@@ -31,6 +31,7 @@ class Sentences:
 
     title: str  # the setting in a menu
     header: Sequence[str]  # what was trained, on whom, how often, in parts
+    less: Sequence[str]  # what the file lacks, before the headline
     headline: str  # the largest answers, at most 40 words
     rows: Sequence[Row]  # the six questions with their answers
     next_step: str  # of the audit
@@ -56,6 +57,7 @@ def of(audit: Audit, setting: SettingResult) -> Sentences:
     return Sentences(
         title=setting.name.title,
         header=header(audit, setting),
+        less=less_evidence(audit),
         headline=setting.headline,
         rows=[row(audit, setting) for row in SIX],
         next_step=audit.next_steps[0] if audit.next_steps else "",

@@ -1,13 +1,15 @@
 """How far can a setting's answers be trusted?
 
-The last row of every screen: what chance alone would give, by made-up groups; what was
-withdrawn; and what rests on the trainer's word. To add a sentence: a line of
-``words.toml``, section ``trust``, and where it is said here.
+``less_evidence`` stands before all else: what the file lacks although its splits allow
+it. ``trust_row`` is the last row of every screen: what chance alone would give, by
+made-up groups; what was withdrawn; what rests on the trainer's word. To add a sentence:
+a line of ``words.toml``, section ``trust``, and where it is said here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from pcer.auditing.answers import TrustAnswer
 from pcer.auditing.record import Audit, SettingResult
@@ -16,7 +18,20 @@ from pcer.auditing.sentences.telling import answers_of
 from pcer.release.attack_kinds import attack_kind
 from pcer.wording import capital, listed, say
 
+# Findings that undermine no test, and leave less to test.
+LESS: Final = ("missing_runs", "split_names", "attack_rows", "same_tables")
 MOST_REASONS = 2  # of withdrawn findings and contradictions, in a row
+
+
+def less_evidence(audit: Audit) -> list[str]:
+    """One sentence of all that the file lacks, or []."""
+    what = []
+    if audit.stronger_attack is not None:
+        attack = attack_kind(audit.stronger_attack).phrase
+        what.append(say("trust", "less_attack", attack=attack))
+    found = {one.check for one in audit.declarations if not one.caps_verdict}
+    what += [say("trust", f"less_{check}") for check in LESS if check in found]
+    return [say("trust", "less", what=listed(what))] if what else []
 
 
 def trust_row(audit: Audit, setting: SettingResult) -> Row:
