@@ -40,6 +40,15 @@ def scored(y_score, y_true=COLUMNS["label"], **changes):
     return release(COLUMNS, y_true=y_true, y_pred=None, y_score=y_score, **changes)
 
 
+def tables(made):
+    """The counts of a release, without exposures."""
+    return [
+        (run.seed, name, group.train, group.test)
+        for run in made.runs
+        for name, group in run.groups.items()
+    ]
+
+
 @pytest.fixture(scope="module")
 def plain():
     return release(COLUMNS)
@@ -77,9 +86,8 @@ def test_labels_scores_and_masks_say_the_same(plain):
     numbers = dict(COLUMNS)
     for name in ("label", "guess"):
         numbers[name] = [int(value == "yes") for value in COLUMNS[name]]
-    assert (
-        scored(score).runs == release(numbers, positive_label=None).runs == plain.runs
-    )
+    assert release(numbers, positive_label=None).runs == plain.runs
+    assert tables(scored(score)) == tables(plain)
     found = scored(score, threshold=0.75).runs[0].groups["m"].test
     assert (found.tp, found.fp, found.tn, found.fn) == (0, 1, 0, 1)
     for kind in (
@@ -104,7 +112,7 @@ def test_labels_scores_and_masks_say_the_same(plain):
         == scored(1 - score, positive_label="no").runs
     )
     by_size = [10 if value == "yes" else 9 for value in COLUMNS["label"]]
-    assert scored(both, by_size, positive_label=10).runs == plain.runs
+    assert tables(scored(both, by_size, positive_label=10)) == tables(plain)
 
 
 def test_many_models_in_one_table_and_what_is_known_of_them(plain):

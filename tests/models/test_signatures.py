@@ -35,6 +35,8 @@ PREDICTIONS = {
     "seed": None,
     "split_id": None,
     "record_id": None,
+    "person_id": None,
+    "sample_weight": None,
     "positive_label": None,
     "threshold": 0.5,
     "reference": None,

@@ -347,7 +347,7 @@ def test_errors_name_what_is_missing_or_unknown(form):
         "seed",
     }
     always |= {"n_draws", "n_double", "kind", "mode", "accountant", "mean"}
-    always |= {"why", "n_people"}
+    always |= {"why", "n_people", "n_groups"}
     always |= {"rate", "everybody", "crossed", "degrees_of_freedom"}
     cells = set(CELLS) if form == "counts" else set()
     assert missing == {*always, *cells, "value", "group", "attack"}

@@ -262,10 +262,6 @@ def test_two_models_of_one_split_scored_the_same_people():
         release_without(1, ("one", "one"))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Where somebody has records in both parts, records are counted as people.",
-)
 def test_a_group_of_one_person_is_not_released_from_signals():
     rng = np.random.default_rng(0)
     person = np.arange(400)

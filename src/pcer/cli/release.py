@@ -37,6 +37,7 @@ from pcer.release.records import Outcome, SplitKind
 from pcer.release.small_groups import releases_beside
 from pcer.report.formats.terminal import wrapped
 from pcer.report.table import Lines, Table
+from pcer.report.tables.disclosed import leaving
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def release(
     record_id: Given = optional(
         "Column that names a record in all models: allows stronger attacks."
     ),
+    person_id: Given = optional("Column of who has the record, if several."),
     groups: Given = optional("Order of the groups, comma-separated."),
     group_names: Given = optional(**options_module.GROUP_NAMES),
     missing: Missing | None = optional(options_module.MISSING_HELP),
@@ -159,6 +161,7 @@ def release(
         "membership_score": membership_score,
         "loss": loss,
         "record_id": record_id,
+        "person_id": person_id,
     }
     facts = {
         "outcome": outcome,
@@ -321,9 +324,15 @@ def _write(
         outputs.give(contents)
     for name, release in releases.items():
         if out != outputs.STDOUT:
-            groups = ", ".join(release.subject.groups)
-            outputs.note(f"{paths[name]}: {release.title}, groups {groups}.")
+            outputs.note(f"{paths[name]}: {release.title}.")
+            note_leaving(release)
     note_not_written(releases.values())
+
+
+def note_leaving(release: Release) -> None:
+    """Say what leaves with a release."""
+    for line in leaving(release):
+        outputs.note(f"  {line}")
 
 
 def note_not_written(releases: Iterable[Release]) -> None:

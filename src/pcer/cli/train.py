@@ -33,7 +33,13 @@ from pcer.cli.options import (
     optional,
     spelling,
 )
-from pcer.cli.release import file_name, given_secret, load_data, note_not_written
+from pcer.cli.release import (
+    file_name,
+    given_secret,
+    load_data,
+    note_leaving,
+    note_not_written,
+)
 from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
 from pcer.measuring.plan import Plan
@@ -42,7 +48,7 @@ from pcer.models import object_named
 from pcer.release.attack_kinds import ATTACK_KINDS
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
-from pcer.release.file import LIMITS, Release, read_releases
+from pcer.release.file import LIMITS, Release, read_release, read_releases
 from pcer.release.population import Missing, recorded
 from pcer.release.records import LONGEST_PHRASE, Outcome
 from pcer.release.small_groups import require_no_others
@@ -194,6 +200,7 @@ def train(
     }
     for path in _trained({**file, **arguments}):
         outputs_module.say(f"wrote {path}")
+        note_leaving(read_release(path, limits=None))
     if receipts:
         outputs_module.note(
             f"receipts, for their owner only: pcer receipt {out} --record ID", err=False

@@ -22,9 +22,10 @@ from pcer.metrics import FloatArray, IntArray
 from pcer.models import same_people
 from pcer.models.about import About, facts_of
 from pcer.models.rows import THRESHOLD, Predictions, Rows, rows_of
-from pcer.release import build, joint
+from pcer.models.splits import NO_COIN, PERSON, are_divided, effective_people
+from pcer.release import attack_kinds, build, joint
 from pcer.release import columns as convert
-from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
+from pcer.release.build import Counted, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, Coded
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
@@ -41,6 +42,19 @@ from pcer.release.small_groups import Allowed, Model, allowed_groups
 if TYPE_CHECKING:
     from pcer.attacks import SettingScores
 
+IN_BOTH_PARTS = (
+    "Some people have records in training and in test: errors take their records as "
+    "independent, and are too small."
+)
+BY_DATABASE = (
+    "the table was counted by its database, without scores; give fewer rows, or "
+    "record_id"
+)
+NO_WEIGHTS = (
+    "a release counts people; weights would make counts of nobody. Audit the sample "
+    "and say so (about=pcer.About(notes=[...])), without sample_weight."
+)
+
 
 def release_from_predictions(  # noqa: PLR0913 # a front door
     y_true: Any,
@@ -54,6 +68,8 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
     seed: Any = None,
     split_id: Any = None,
     record_id: Any = None,
+    person_id: Any = None,
+    sample_weight: None = None,
     positive_label: str | int | float | bool | None = None,
     threshold: float = THRESHOLD,
     reference: Any = None,
@@ -86,6 +102,9 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
         record_id: names a record in every model: each is then compared with itself,
             which allows stronger attacks, and the split's name is derived from who is
             in training. All models of a setting must have scored the same records.
+        person_id: who has the record, where people have several: groups are then
+            counted in people, and errors are those of so many.
+        sample_weight: refused, since a release counts people.
         positive_label: which label is positive; needed unless labels are 0 and 1, or
             booleans. There may be more than two labels: the others are then negative.
         threshold: positive from this ``y_score`` on.
@@ -132,6 +151,8 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
         seed=seed,
         split_id=split_id,
         record_id=record_id,
+        person_id=person_id,
+        sample_weight=sample_weight,
         positive_label=positive_label,
         threshold=threshold,
         reference=reference,
@@ -157,6 +178,8 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
     seed: Any = None,
     split_id: Any = None,
     record_id: Any = None,
+    person_id: Any = None,
+    sample_weight: None = None,
     positive_label: str | int | float | bool | None = None,
     threshold: float = THRESHOLD,
     reference: Any = None,
@@ -174,6 +197,8 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
     alone. One that would reveal few people beside those before it is left out, and
     ``disclosure.not_written`` of the others says why.
     """
+    if sample_weight is not None:
+        raise InputError(NO_WEIGHTS, field="sample_weight")
     facts = facts_of(
         about,
         disclosure,
@@ -191,6 +216,7 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
         epsilon=epsilon,
         split_id=split_id,
         record_id=record_id,
+        person_id=person_id,
         reference=reference,
         membership_score=membership_score,
         positive_label=positive_label,
@@ -248,15 +274,30 @@ def releases_of(
             no_coin=settings.no_coin,
             on_step=on_step,
         )
-    elif rows.membership is not None and has_groups:
+    elif has_groups and (rows.membership is not None or rows.logits is not None):
         counted = [
             _attacked_alone(counts, rows, attribute)
             for attribute, counts in zip(attributes, counted, strict=True)
         ]
-    return {
-        counts.attribute: build.build_release(facts, counts, file=file)
-        for counts in counted
-    }
+    releases = {}
+    for attribute, counts in zip(attributes, counted, strict=True):
+        own_facts = _with_people(facts, rows, attribute)
+        release = build.build_release(own_facts, counts, file=file)
+        releases[counts.attribute] = release
+    return releases
+
+
+def _with_people(facts: ReleaseFacts, rows: Rows, attribute: Attribute) -> ReleaseFacts:
+    """The facts; where people have records, who was divided, and how many they are."""
+    if rows.persons is None:
+        return facts
+    models = _by_model(rows.entries.run)
+    for places in models:
+        if not are_divided(rows.persons[places], rows.entries.split[places]):
+            return replace(facts, notes=[*facts.notes, IN_BOTH_PARTS])
+    first, *_ = models
+    units = effective_people(attribute.at(first), rows.persons[first])
+    return replace(facts, unit_of_split=PERSON, effective_units=units)
 
 
 def _counted(
@@ -319,7 +360,7 @@ def _allowed(
         existing = _attributes(rows, its_views, missing=missing)
         attributes.append(of_one_population(existing)[0])
     attributes += _attributes(rows, views, facts.groups, facts.missing)
-    models = _models(rows.entries)
+    models = _models(rows, attributes)
     return allowed_groups(
         facts.disclosure, attributes, models, beside, names=facts.group_names
     )
@@ -345,9 +386,16 @@ def _attributes(
     return attributes
 
 
-def _models(entries: Entries) -> Iterator[Model]:
-    """Parts and labels of each model's rows."""
-    for places in _by_model(entries.run):
+def _models(rows: Rows, attributes: Sequence[Attribute]) -> Iterator[Model]:
+    """Parts and labels of each model's rows; of alike rows of a person one."""
+    entries = rows.entries
+    for everybody in _by_model(entries.run):
+        places = everybody
+        if rows.persons is not None:
+            kind = [rows.persons, entries.split, entries.positive]
+            kind += [attribute.codes for attribute in attributes]
+            alike = np.stack([column[everybody] for column in kind])
+            places = everybody[np.unique(alike, axis=1, return_index=True)[1]]
         n = None if entries.n is None else entries.n[places]
         yield Model(places, entries.split[places], entries.positive[places], n)
 
@@ -359,13 +407,15 @@ def _by_model(model_of_row: IntArray) -> list[IntArray]:
 
 
 def _attacked_alone(counted: Counted, rows: Rows, attribute: Attribute) -> Counted:
-    """The counts with the user's attack on each model; its records have no names."""
+    """The counts with attacks on each model alone; its records have no names."""
     from pcer.attacks import attack_models
 
-    answers_alone = replace(rows, logits=None)
+    if rows.entries.n is not None:
+        reason = {attack_kinds.AUC_ADVANTAGE.name: BY_DATABASE}
+        return replace(counted, not_computed=reason)
     runs = []
     for run, places in zip(counted.runs, _by_model(rows.entries.run), strict=True):
-        scores = _scores(answers_alone, places[None], run.key.epsilon, [attribute])
+        scores = _scores(rows, places[None], run.key.epsilon, [attribute])
         (attacked,) = attack_models(scores)
         runs.append(replace(run, exposure=attacked.runs[0]))
     return replace(counted, runs=tuple(runs))
@@ -393,7 +443,17 @@ def _settings(rows: Rows, record: Coded, attributes: Sequence[Attribute]) -> Set
         scores.append(_scores(rows, place, epsilon, attributes))
     are_the_same = all(np.array_equal(records, scored[0]) for records in scored)
     no_coin = "" if are_the_same else "the budgets were scored on different records"
+    if _have_several(rows):
+        no_coin = NO_COIN
     return Settings(scores, no_coin)
+
+
+def _have_several(rows: Rows) -> bool:
+    """Whether somebody has several records in one model."""
+    if rows.persons is None:
+        return False
+    first, *_ = _by_model(rows.entries.run)
+    return len(np.unique(rows.persons[first])) < len(first)
 
 
 def _scores(

@@ -21,10 +21,17 @@ import numpy as np
 
 from pcer.attacks import SettingScores, add_exposures, answered_by, count_models
 from pcer.errors import InputError, not_installed
-from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
+from pcer.metrics import DEFAULT_SPLITS, BoolArray
 from pcer.models.about import About, facts_of
 from pcer.models.fits import Answers, OnProgress, Records, Running, fit_all
-from pcer.models.splits import TEST_SIZE, SplitPlan, Splits, splits_of, state_of
+from pcer.models.splits import (
+    TEST_SIZE,
+    SplitPlan,
+    Splits,
+    effective_people,
+    splits_of,
+    state_of,
+)
 from pcer.models.training import (
     Candidate,
     Train,
@@ -451,6 +458,7 @@ def _with_training(
     is_bare = all(math.isinf(candidate.epsilon) for candidate in candidates)
     return replace(
         facts,
+        splits="public" if disclosure.public_data else "secret",
         stratified_by=splits.stratified_by,
         unit_of_split=splits.unit,
         mechanism="none" if is_bare else "unknown",
@@ -513,7 +521,7 @@ def _releases(
     releases = {}
     for attribute, counts in zip(attributes, counted, strict=True):
         if records.persons is not None:
-            units = _effective_people(attribute, records.persons)
+            units = effective_people(attribute, records.persons)
             facts = replace(facts, effective_units=units)
         releases[attribute.name] = build_release(facts, counts, file=facts.dataset)
     return releases
@@ -545,15 +553,3 @@ def _scores(
         )
         for attribute in attributes
     ]
-
-
-def _effective_people(attribute: Attribute, persons: IntArray) -> dict[str, float]:
-    """Kish's effective number of people by group: (sum m)^2 / sum m^2.
-
-    m is how many records each of them has in the group.
-    """
-    effective = {}
-    for group, name in enumerate(attribute.groups):
-        m = np.bincount(persons[attribute.codes == group])
-        effective[name] = float(m.sum() ** 2 / (m**2).sum())
-    return effective

@@ -40,6 +40,7 @@ class Predictions:
     epsilon: Any = None
     split_id: Any = None
     record_id: Any = None
+    person_id: Any = None
     reference: Any = None  # a column of scores for each reference model
     membership_score: Any = None
     positive_label: str | int | float | bool | None = None
@@ -72,6 +73,7 @@ class Rows:
     # log odds of the positive label; None where only answers are known
     logits: FloatArray | None = None
     record: Coded | None = None  # names the records in all models; None if not given
+    persons: IntArray | None = None  # who has the record, from 0; None if not given
     # log odds of the true label beyond reference models'
     reference: FloatArray | None = None
     membership: MembershipScore | None = None
@@ -114,6 +116,9 @@ def rows_of(given: Predictions, sensitive_features: Mapping[str, Any]) -> Rows:
     record = None
     if given.record_id is not None:
         record = convert.required_column(given.record_id, name="record_id")
+    persons = None
+    if given.person_id is not None:
+        persons = convert.required_column(given.person_id, name="person_id").codes
     split_name = None
     if given.split_id is not None:
         column = convert.spread(given.split_id, n_rows)
@@ -130,6 +135,7 @@ def rows_of(given: Predictions, sensitive_features: Mapping[str, Any]) -> Rows:
         sensitive_features=convert.cross([*attributes.values()]).codes,
         split_id=_codes(split_name),
         record_id=_codes(record),
+        person_id=persons,
         membership_score=None if membership is None else membership.values,
     )
     if split_name is not None:
@@ -145,6 +151,7 @@ def rows_of(given: Predictions, sensitive_features: Mapping[str, Any]) -> Rows:
         attributes=attributes,
         logits=answers.logits,
         record=record,
+        persons=persons,
         membership=membership,
     )
     return rows if given.reference is None else _beside(given.reference, rows)

@@ -19,7 +19,7 @@ from pcer.attacks import SettingScores, add_exposures
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
 from pcer.models.about import About, facts_of
-from pcer.models.splits import PERSON
+from pcer.models.splits import NO_COIN, PERSON, are_divided
 from pcer.models.training import budget_of
 from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
@@ -38,7 +38,6 @@ REVERSED = -6.0
 ALONE = attack_kinds.AUC_ADVANTAGE.name
 BEYOND = attack_kinds.REFERENCE.name
 OTHERS = [name for name in attack_kinds.ATTACK_KINDS if name not in (ALONE, BEYOND)]
-NO_COIN = "people have several records, and made-up groups are drawn record by record"
 # Fields of rows that would need predictions, or labels.
 OF_ANSWERS = (
     "n_ratio",
@@ -173,12 +172,13 @@ def _release(
 ) -> Release:
     """Count people, attack and build."""
     part = np.where(setting.member[0], 0, 1)
-    rows = np.arange(len(part))  # one of each record, or of each person and group
+    rows = np.arange(len(part))  # one of each person, group and part
     are_people = False
-    if persons is not None and _are_divided(persons, part):
-        are_people = True
-        who = np.stack([persons, attribute.codes])
+    if persons is not None:
+        who = np.stack([persons, attribute.codes, part])
         rows = np.unique(who, axis=1, return_index=True)[1]
+        are_people = are_divided(persons, part)
+    if are_people:
         facts = replace(facts, unit_of_split=PERSON)
     attribute = _allowed(attribute, rows, part, facts)
     setting = replace(setting, group=attribute.codes, group_names=attribute.groups)
@@ -206,12 +206,6 @@ def _release(
         placebo=[row.model_copy(update=no_answers) for row in counted.placebo],
     )
     return build.build_release(facts, counted, file="signals")
-
-
-def _are_divided(persons: IntArray, part: IntArray) -> bool:
-    """Whether people were divided, not records: nobody has records in both parts."""
-    n_sides = np.unique([persons, part], axis=1).shape[1]
-    return bool(len(np.unique(persons)) == n_sides)
 
 
 def _allowed(

@@ -24,11 +24,13 @@ from pcer.errors import InputError, require_at_least, require_open_unit
 from pcer.files import write_files
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
 from pcer.release.disclosure import Disclosure
+from pcer.release.population import Attribute
 from pcer.release.records import StratifiedBy
 from pcer.store.blocks import owned
 from pcer.store.secret import SECRET_BYTES, read_secret
 
 TEST_SIZE = 0.3
+NO_COIN = "people have several records, and made-up groups are drawn record by record"
 PERSON = "person"  # the unit of a split that keeps all records of a person together
 # What random numbers are for; see ``stream``.
 TRAINING_STREAM, SPLIT_STREAM, APART_STREAM = range(3)
@@ -202,6 +204,24 @@ def random_splits(
         stratified_by="nothing",
         unit=None if persons is None else PERSON,
     )
+
+
+def are_divided(persons: IntArray, part: IntArray) -> bool:
+    """Whether people were divided, not records: nobody has records in both parts."""
+    n_sides = np.unique([persons, part], axis=1).shape[1]
+    return bool(len(np.unique(persons)) == n_sides)
+
+
+def effective_people(attribute: Attribute, persons: IntArray) -> dict[str, float]:
+    """Kish's effective number of people by group: (sum m)^2 / sum m^2.
+
+    m is how many records each of them has in the group.
+    """
+    effective = {}
+    for group, name in enumerate(attribute.groups):
+        m = np.bincount(persons[attribute.codes == group])
+        effective[name] = float(m.sum() ** 2 / (m**2).sum())
+    return effective
 
 
 def _given_splits(

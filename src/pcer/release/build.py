@@ -31,7 +31,9 @@ from pcer.release.file import FORMAT, VERSION, Release, parse_release
 from pcer.release.population import Attribute, Missing
 from pcer.release.records import (
     Bound,
+    Drawn,
     Exposure,
+    JoinedGroups,
     LeftOutPeople,
     Outcome,
     Placebo,
@@ -45,6 +47,9 @@ from pcer.release.records import (
 
 # The cells of a confusion table: a record is in cell 2 x label + prediction.
 CELLS = ("tn", "fp", "fn", "tp")
+EMPTIED = (
+    "certain_cells=False: its tables are coarse, and coarse tables have no exposures"
+)
 # Fields of a release's subject that are stated.
 STATED = (
     "dataset",
@@ -100,6 +105,7 @@ class ReleaseFacts:
     positive_label: str | int | float | bool | None = None
     groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
     group_names: Mapping[Any, str] = field(default_factory=dict)  # for readers
+    splits: Drawn = "given"  # who can draw them again
     missing: Missing = "leave_out"  # what becomes of those without a recorded group
     unit_of_privacy: str | None = None  # whom a budget protects, such as "record"
     mechanism: str = "unknown"  # how the models were trained, such as "dp-sgd"
@@ -168,6 +174,7 @@ class Counted:
     n_records: int  # the most that any run has, in a group or not
     n_missing_group: int = 0  # the most that are in no group in any run
     left_out: Sequence[LeftOutPeople] = ()  # who they are
+    joined: Mapping[str, int] = field(default_factory=dict)  # of how many groups
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
@@ -217,6 +224,7 @@ def count_entries(
         n_records=int(counts.sum(axis=(1, 2, 3)).max()),
         n_missing_group=int(counts[:, :, 0].sum(axis=(1, 2)).max()),
         left_out=_left_out(entries, attribute),
+        joined=attribute.joined,
         notes=[attribute.note] if attribute.note else [],
     )
 
@@ -261,16 +269,18 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
             field="groups",
         )
     published = _published(facts.disclosure, counted, file)
+    runs = _runs(facts, counted, published)
+    pooled = _rounded_rows(counted, published)
     tree = {
         "format": FORMAT,
         "version": VERSION,
         "subject": _subject(facts, counted, published),
         "training": {name: getattr(facts, name) for name in Training.model_fields},
-        "runs": _runs(facts, counted, published),
-        "pooled_exposure": _rounded_rows(counted, published),
+        "runs": runs,
+        "pooled_exposure": pooled,
         "bounds": list(counted.bounds),
         "training_noise": _noise_of_exact_tables(counted, published),
-        "not_computed": dict(counted.not_computed),
+        "not_computed": {**counted.not_computed, **_emptied(counted, runs, pooled)},
         "placebo": list(counted.placebo),
         "disclosure": _disclosure(facts, counted, published),
         "provenance": {
@@ -345,6 +355,8 @@ def _disclosure(
         "public_data": rule.public_data,
         "least_people": None if rule.public_data else rule.least_people,
         "small_groups": None if rule.public_data else "join",
+        "joined": _joined(counted, published),
+        "splits": facts.splits,
         "memberships": int(memberships.sum()) + (counted.n_together or 0),
         "only_together": counted.n_together,
         "unproved": counted.n_unproved,
@@ -352,6 +364,31 @@ def _disclosure(
         "n_coarse_tables": int((published.detail > Detail.COUNTS).sum()),
         "not_written": dict(facts.not_written),
     }
+
+
+def _joined(counted: Counted, published: Published) -> list[JoinedGroups]:
+    """The joined groups, with the most people that a run has in them."""
+    most = published.tables.sum(axis=(1, 3, 4)).max(axis=0, initial=0).tolist()
+    rows = []
+    for name, n_groups in counted.joined.items():
+        n_people = most[counted.groups.index(name)]
+        row = JoinedGroups(group=name, n_groups=n_groups, n_people=n_people)
+        rows.append(row)
+    return rows
+
+
+def _emptied(
+    counted: Counted, runs: Sequence[Mapping[str, Any]], pooled: Sequence[Any]
+) -> dict[str, str]:
+    """Attacks that coarse tables left nothing of, each with the reason."""
+    had = {row.attack for row in counted.pooled}
+    for model in counted.runs:
+        had.update(*model.exposure.values())
+    kept = {row.attack for row in pooled}
+    for run in runs:
+        for group in run["groups"].values():
+            kept.update(group["exposure"])
+    return dict.fromkeys(sorted(had - kept), EMPTIED)
 
 
 def _runs(

@@ -11,6 +11,7 @@ a reason why somebody is in no table: a value of ``Why``, and its words in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Attribute(NamedTuple):
     # Groups whose names their owner has given, so that they are no person's words.
     declared: frozenset[str] = frozenset()
     left_out: tuple[LeftOut, ...] = ()  # the first reason of a record counts
+    joined: Mapping[str, int] = MappingProxyType({})  # of how many groups, by name
 
     def at(self, rows: IntArray) -> Attribute:
         """The attribute of these records alone."""

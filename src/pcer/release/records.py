@@ -22,6 +22,7 @@ from pcer.metrics import NO_DP
 Outcome = Literal["benefit", "harm"]
 SplitKind = Literal["random", "other"]
 StratifiedBy = Literal["label", "group", "both", "nothing"]
+Drawn = Literal["secret", "public", "given"]  # by whom splits are known
 Why = Literal["missing", "other", "too_few"]  # somebody is in no table
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -244,6 +245,14 @@ class Bound(Record):
     exact: bool | None = None
 
 
+class JoinedGroups(Record):
+    """Small groups under one name, and the most people that are in them in any run."""
+
+    group: Name
+    n_groups: Count
+    n_people: Count
+
+
 class Disclosed(Record):
     """What the file reveals about single people, and which rule it was written by.
 
@@ -251,12 +260,16 @@ class Disclosed(Record):
     prediction: cells alone, a person once for each model, and besides ``only_together``
     all tables of a split, a person once for each split, of whom ``unproved`` may not be
     certain. Coarse tables reveal none.
-    Attributes that were asked for and not written are listed with the reason.
+    Attributes that were asked for and not written are listed with the reason. Splits
+    are "secret" if a secret drew them, "public" if anybody can draw them again, and
+    "given" if pcer did not draw them.
     """
 
     public_data: bool = False
     least_people: Count | None = None
     small_groups: Literal["join", "withhold"] | None = None
+    joined: list[JoinedGroups] = Field(default_factory=list)
+    splits: Drawn | None = None
     memberships: Count | None = None
     only_together: Count | None = None
     unproved: Count | None = None

@@ -334,7 +334,14 @@ class Regrouping:
             codes=codes,
             note=self.note,
             left_out=(*self.attribute.left_out, too_few),
+            joined=self._joined,
         )
+
+    @property
+    def _joined(self) -> dict[str, int]:
+        """The names of joined blocks, and of how many groups they are."""
+        sizes = map(len, self.members)
+        return {name: n for name, n in zip(self.names, sizes, strict=False) if n > 1}
 
     @property
     def note(self) -> str:

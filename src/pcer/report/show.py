@@ -27,7 +27,7 @@ from pcer.errors import InputError, clipped
 from pcer.files import as_shown, write_files
 from pcer.metrics import FloatArray
 from pcer.paper.norms import Norm, norms
-from pcer.release.attack_kinds import GAP, attack_kind
+from pcer.release.attack_kinds import ATTACK_KINDS, GAP, attack_kind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, carried_attacks, panels
 from pcer.report.formats.html import to_html
@@ -40,7 +40,8 @@ from pcer.report.pictures.charts import Picture, chart_picture
 from pcer.report.pictures.decisions import choice_svg, outlook_svg, versions_svg
 from pcer.report.pictures.looks import PALETTE, environment
 from pcer.report.table import Lines, Part, Six, Table, isolated
-from pcer.report.tables.background import isolate_names, left_out
+from pcer.report.tables import disclosed
+from pcer.report.tables.background import isolate_names
 from pcer.report.tables.decisions import (
     change_view,
     choice_view,
@@ -221,10 +222,20 @@ def release_view(release: Release) -> View:
     facts = [
         f"Settings: {names}. Splits per setting: {splits}, {kind}.",
         f"Attacks: {attack_names}.",
-        *left_out(release),
+        *disclosed.leaving(release),
+        *_absent(release),
         "Statistics of groups, without a finding; see pcer.audit(release).",
     ]
     return [Lines(release.title, facts), _groups_table(release, settings)]
+
+
+def _absent(release: Release) -> list[str]:
+    """Attacks that the release does not have, each with the reason."""
+    lines = []
+    for name, reason in release.not_computed.items():
+        what = attack_kind(name).short if name in ATTACK_KINDS else name
+        lines.append(f"Not computed: {what}, since {reason}.")
+    return lines
 
 
 def _groups_table(release: Release, settings: Sequence[Panel]) -> Table:

@@ -271,6 +271,7 @@ def _facts(sweep: Sweep, scores: Scores, notes: Sequence[str]) -> ReleaseFacts:
         model=dataset.trained and f"A network trained {dataset.trained}",
         membership_means=dataset.membership_means,
         split_kind="random",
+        splits="secret" if sweep.secret else "public",
         stratified_by="label",
         disclosure=_disclosure(sweep),
         positive_label=dataset.positive_label,

@@ -67,6 +67,7 @@ class PredictionColumns:
         loss: the model's loss, lower where a record seems a member; instead of a score.
         record_id: names a record in every model, so that it can be compared with
             itself.
+        person_id: who has the record, where people have several.
     """
 
     attributes: tuple[str, ...]
@@ -81,6 +82,7 @@ class PredictionColumns:
     membership_score: str | None = None
     loss: str | None = None
     record_id: str | None = None
+    person_id: str | None = None
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -114,7 +116,12 @@ class PredictionColumns:
     def names(self) -> tuple[str, ...]:
         """Every column that is read."""
         answers = (self.y_true, self.y_pred, self.y_score)
-        records = (self.membership_score, self.loss, self.record_id)
+        records = (
+            self.membership_score,
+            self.loss,
+            self.record_id,
+            self.person_id,
+        )
         named = (name for name in (*answers, *records) if name is not None)
         return (*self.runs, self.split, *self.attributes, *named)
 
@@ -309,6 +316,8 @@ def _compared(columns: PredictionColumns) -> str | None:
     """The argument that needs every row of the table; None if counts suffice."""
     if columns.record_id is not None:
         return "record_id"
+    if columns.person_id is not None:
+        return "person_id"
     if columns.membership_score is not None:
         return "membership_score"
     return None if columns.loss is None else "loss"
@@ -363,6 +372,7 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows
         epsilon=_numbers(content, columns.epsilon),
         split_id=_names(content, columns.split_id),
         record_id=_names(content, columns.record_id),
+        person_id=_names(content, columns.person_id),
         membership_score=membership,
         positive_label=facts.positive_label,
         threshold=columns.threshold,
