@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pcer import metrics
 from pcer._version import __version__
-from pcer.auditing.audit import audit
+from pcer.auditing.audit import assert_within, audit
 from pcer.auditing.record import Audit, write_audit
 from pcer.deciding.compare import Changes, compare
 from pcer.deciding.planner import Outlook, detectable
@@ -42,6 +42,7 @@ __all__ = [
     "Trend",
     "Verdict",
     "__version__",
+    "assert_within",
     "audit",
     "compare",
     "detectable",

@@ -143,7 +143,7 @@ def test_statements_fail_also_behind_a_stronger_verdict(plain):
         plan = pcer.Plan(**QUICK, policy=pcer.Policy(fail_on=[statement]))
         found = [rule.sentence for rule in pcer.audit(forest, plan).broken_rules]
         assert bool(found) == (statement in stronger)
-        words = f'fail_on: "{statement.replace("_", " ")}" holds (no-DP'
+        words = f"fail_on: {statement.replace('_', ' ')} found (no-DP"
         assert all(sentence.startswith(words) for sentence in found)
     for statement in GUARDED:
         assert bool(broken({"fail_on": [statement]})) == (
@@ -308,7 +308,7 @@ def test_under_strictness_made_up_groups_lower_no_verdict_and_every_attack_can_f
     assert set(broken({"fail_on": alarms, "strict": True}, refuted)) == {"fail_on"}
     lowered = ("pooled_exposure", "paired_confidence", ("value",), 0.01)
     found = broken({"fail_on": alarms, "strict": True}, edited(LOWERED, lowered))
-    assert re.search(r'" holds \(by ', found["fail_on"])
+    assert re.search(r" found \(\w+", found["fail_on"])
 
 
 @pytest.mark.parametrize(
@@ -373,6 +373,17 @@ def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
     assert broken({"largest_wrongly_gap": wrong + 0.1}) == {}
     sentence = broken({"largest_wrongly_gap": wrong - 0.1})["largest_wrongly_gap"]
     assert f"apart by as much as {wrong:.1f} (" in sentence
+
+
+def test_a_test_of_one_s_own_holds_a_release_within_limits(plain):
+    pcer.assert_within(release(), largest_exposure=99)
+    with pytest.raises(AssertionError) as one:
+        pcer.assert_within(release(), largest_exposure=50)
+    assert str(one.value).startswith("largest_exposure: limit 50 of 100; ")
+    with pytest.raises(AssertionError, match=r"; 1 more\.$"):
+        pcer.assert_within(release(), largest_exposure=50, largest_difference=0.1)
+    with pytest.raises(pcer.InputError, match="needs a limit"):
+        pcer.assert_within(release())
 
 
 def test_what_a_rule_promises_to_groups_is_held_as_in_a_recommendation():

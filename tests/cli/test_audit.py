@@ -161,10 +161,9 @@ def test_a_statement_that_holds_ends_with_a_finding(tmp_path):
             "[double_disadvantage]" in passed("audit", FOREST, *options, code=1).stdout
         )
         (failure,) = ElementTree.parse(out).iter("failure")
-        assert failure.get("message").startswith(
-            f'"{statement.replace("_", " ")}" holds (no-DP'
-        )
-        assert "67.6 (Other) to 69.2 (African-American)" in failure.get("message")
+        words = statement.replace("_", " ")
+        assert failure.get("message").startswith(f"{words} found (no-DP")
+        assert ElementTree.parse(out).find(".//testsuite/system-out") is None
 
 
 def test_every_format_carries_account_and_floors_and_a_page_verifies(tmp_path, audited):
@@ -176,6 +175,8 @@ def test_every_format_carries_account_and_floors_and_a_page_verifies(tmp_path, a
     done = passed("audit", GOOD, *options, "--figures", figures, "--full")
     assert f"Report: {page}" in done.stdout
     for name, path in paths.items():
+        if name == "junit":  # a sentence for each rule, and no account
+            continue
         text = path.read_text(encoding="utf-8")
         assert audited.account[-1].split(":")[0] in text, name
         assert "0.0001" in text, name

@@ -119,7 +119,6 @@ def test_people_without_a_group_are_counted_in_every_output(n_missing):
         audit._repr_html_(),
         to_markdown_page([audit]),
         to_latex_tables([audit]),
-        to_junit([audit], []),
         to_latex_tables([audit], "paper"),
         to_report([audit], audit.sources),
     ]

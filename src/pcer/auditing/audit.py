@@ -26,11 +26,11 @@ from pcer.auditing.six import six_answers
 from pcer.errors import InputError
 from pcer.measuring.judged import FamilyP, Judged, judge
 from pcer.measuring.next_setting import NextSetting, next_setting
-from pcer.measuring.plan import Plan
+from pcer.measuring.plan import Plan, Policy
 from pcer.measuring.tested import Tested, run_tests
 from pcer.paper.numbers import paper_numbers
 from pcer.paper.rankings import as_published
-from pcer.release.file import Release, releases_at
+from pcer.release.file import Release, release_at, releases_at
 from pcer.statistics import holm
 
 Path = str | PathLike[str]
@@ -116,6 +116,49 @@ def audit(
     is_folder = isinstance(release, str | PathLike) and isdir(release)
     gives_a_list = is_folder or isinstance(release, list | tuple)
     return list(audits) if gives_a_list else next(audits)
+
+
+def assert_within(
+    release: Release | Path,
+    policy: Policy | None = None,
+    *,
+    largest_exposure: float | None = None,
+    largest_difference: float | None = None,
+    largest_outcome_gap: float | None = None,
+    largest_wrongly_gap: float | None = None,
+) -> None:
+    """Raise where a release is outside limits: for tests that people have.
+
+    Args:
+        release: a release, or the path of its file.
+        policy: limits of any kind; those that are named replace its own.
+        largest_exposure: as in ``Policy``, and so are the others.
+        largest_difference: of exposures of two groups.
+        largest_outcome_gap: of outcomes of two groups.
+        largest_wrongly_gap: of wrong judgements of two groups.
+
+    Raises:
+        AssertionError: one sentence with the first rule that is broken, and how many
+            more are.
+        InputError: no limit is named.
+    """
+    named = {
+        "largest_exposure": largest_exposure,
+        "largest_difference": largest_difference,
+        "largest_outcome_gap": largest_outcome_gap,
+        "largest_wrongly_gap": largest_wrongly_gap,
+    }
+    given = {name: limit for name, limit in named.items() if limit is not None}
+    limits = Policy(**(dict(policy or {}) | given))
+    if limits == Policy():
+        raise InputError(
+            "assert_within needs a limit, such as largest_exposure=55.", field="limits"
+        )
+    (found,) = judge_tested([run_tests(release_at(release), Plan(policy=limits))])
+    if found.broken_rules:
+        first, *more = found.broken_rules
+        rest = f"; {len(more)} more" if more else ""
+        raise AssertionError(f"{first.sentence.rstrip('.')}{rest}.")
 
 
 def judge_tested(

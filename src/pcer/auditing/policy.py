@@ -221,22 +221,23 @@ def _statements_met(policy: Policy, audit: Audit) -> Iterator[tuple[str, str]]:
 
 
 def statement_met(audit: Audit, statement: str) -> str | None:
-    """Where a statement holds, with the first headline; None if it holds nowhere."""
+    """Where a statement holds: settings and attacks; None if it holds nowhere."""
     places = audit.statements().get(statement)
     if places is None:
         return None
 
     places = list(dict.fromkeys(places))
-    settings = [audit.settings[place] for place in places if isinstance(place, int)]
-    attacks = [attack_kind(place) for place in places if isinstance(place, str)]
-    named = [setting.name.full for setting in settings]
-    named += [f"by {attack.phrase}" for attack in attacks]
-    where = some_of(named, MOST_NAMED) if named else "Algorithm 1 over the floor grid"
-
-    sentence = f'"{statement.replace("_", " ")}" holds ({where})'
-    if settings and settings[0].headline:
-        sentence += f": {settings[0].headline.rstrip('.')}"
-    return sentence
+    settings = [
+        audit.settings[place].name.full for place in places if isinstance(place, int)
+    ]
+    attacks = [attack_kind(place).phrase for place in places if isinstance(place, str)]
+    where = []
+    if settings:
+        where.append(some_of(settings, MOST_NAMED))
+    if attacks:
+        where.append(attacks[0] if len(attacks) == 1 else f"{len(attacks)} attacks")
+    place_words = "; ".join(where) or "Algorithm 1 over the floor grid"
+    return f"{statement.replace('_', ' ')} found ({place_words})"
 
 
 # Numeric limits

@@ -19,9 +19,10 @@ from pcer.cli.outputs import ExitCode, Outputs
 from pcer.deciding import compare as compare_module
 from pcer.deciding import recommend as recommend_module
 from pcer.deciding import trend as trend_module
-from pcer.deciding.compare import ChangeVerdict
+from pcer.deciding.compare import Changes, ChangeVerdict
 from pcer.deciding.planner import Outlook, detectable
 from pcer.errors import InputError
+from pcer.measuring.plan import Policy
 from pcer.release.file import read_releases, release_file, release_files
 from pcer.report.formats.junit import changes_to_junit
 from pcer.report.page import to_choice_page
@@ -32,6 +33,8 @@ from pcer.report.tables.decisions import (
     outlook_view,
     trend_view,
 )
+
+NEWEST = "Hold the newest to this policy, and to every attack of the oldest."
 
 
 def compare(
@@ -46,6 +49,7 @@ def compare(
     ),
     json_path: Given = place("Every number.", "--json"),
     junit: Given = place("JUnit XML for CI."),
+    policy: Path | None = optional(NEWEST, metavar="FILE"),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Is the new model worse: higher exposure, or a larger gap between groups?"""
@@ -54,15 +58,15 @@ def compare(
     outputs = Outputs([old, new], json=json_path, junit=junit)
     before, after = read_releases([old, new], allow_large or [])
     with options_module.about(f"{old} and {new}"):
-        changes = compare_module.compare(before, after, attack=attack, settings=setting)
+        changes = compare_module.compare(
+            before, after, attack=attack, settings=setting, policy=_limits(policy)
+        )
     outputs.give(
         change_view(changes),
         json=changes.to_json,
         junit=lambda: changes_to_junit(changes),
     )
-    if changes.verdict is ChangeVerdict.WORSE:
-        outputs_module.note(f"pcer: {new} is worse than {old}.")
-        raise typer.Exit(ExitCode.FINDING)
+    _exit_if_worse(changes, old, new)
 
 
 def recommend(
@@ -98,7 +102,7 @@ def recommend(
 ) -> None:
     """Which setting to train: the most accurate one that holds your limits."""
     files = release_files(releases)
-    limits = None if policy is None else read_policy(policy)
+    limits = _limits(policy)
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
     with options_module.about(", ".join(map(str, files))):
@@ -133,6 +137,7 @@ def trend(
     ),
     json_path: Given = place("Every number.", "--json"),
     html: Given = place("One offline page: the chart and the table."),
+    policy: Path | None = optional(NEWEST, metavar="FILE"),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Versions of one model: both answers of each; is the last one worse?"""
@@ -140,14 +145,29 @@ def trend(
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
     with outputs_module.working("Auditing"):
-        versions = trend_module.trend(read, attack=attack, setting=setting)
+        versions = trend_module.trend(
+            read, attack=attack, setting=setting, policy=_limits(policy)
+        )
     outputs.give(
         trend_view(versions),
         json=versions.to_json,
         html=lambda: trend_page(versions),
     )
-    if versions.change.verdict is ChangeVerdict.WORSE:
-        outputs_module.note(f"pcer: {files[-1]} is worse than {files[0]}.")
+    _exit_if_worse(versions.change, files[0], files[-1])
+
+
+def _limits(file: Path | None) -> Policy | None:
+    return None if file is None else read_policy(file)
+
+
+def _exit_if_worse(changes: Changes, old: Path, new: Path) -> None:
+    """Exit with a finding where the new release is worse, or breaks the policy."""
+    notes = [f"policy: {rule.sentence}" for rule in changes.broken_rules]
+    if changes.verdict is ChangeVerdict.WORSE:
+        notes.append(f"{new} is worse than {old}.")
+    for note in notes:
+        outputs_module.note(f"pcer: {note}")
+    if notes:
         raise typer.Exit(ExitCode.FINDING)
 
 

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from pcer.deciding.compare import usable_inflation
+from pcer.deciding.matching import usable_inflation
 from pcer.errors import InputError
 from pcer.files import Record
 from pcer.measuring import bounds, exposure, variances

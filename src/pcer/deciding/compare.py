@@ -9,7 +9,6 @@ To add a number of a change: a field of ``Change``, filled in ``_change``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
@@ -18,30 +17,34 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from pcer.auditing.record import Result
+from pcer.auditing.audit import audit
+from pcer.auditing.record import BrokenRule, Result
 from pcer.auditing.sentences.telling import Axis
-from pcer.errors import InputError
+from pcer.deciding.matching import (
+    Wanted,
+    matched_settings,
+    require_alike,
+    usable_inflation,
+)
 from pcer.files import Record
 from pcer.measuring import choose_attacks, exposure
-from pcer.measuring.checks import arrays, check_release
 from pcer.measuring.checks.arrays import ReleaseArrays, SplitName, stated_epsilon
 from pcer.measuring.choose_attacks import Match, choose_attack
-from pcer.measuring.plan import Plan
+from pcer.measuring.plan import Plan, Policy
 from pcer.measuring.release_changes import ChangedRows, changed_rows, joined
-from pcer.metrics import FloatArray, IntArray
+from pcer.metrics import IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release, release_at
 from pcer.release.panel import Panel, panels
 from pcer.statistics import SIGNIFICANCE, finite_or_none, holm
-from pcer.wording import SettingName, capital, listed, say, setting_called
+from pcer.wording import SettingName, capital, listed, say, some_of
 
 MOST_NAMED: Final = 3  # changes that a headline names
 # Difference of the shares trained on from which on the account mentions it.
 SHARES_DIFFER: Final = 0.01
 # A split by its name and the sizes of the groups' training parts.
 SplitOfSizes = tuple[SplitName, tuple[int | None, ...]]
-Wanted = str | float | Sequence[str | float] | None  # settings as users name them
 Given = Release | str | PathLike[str]  # a release, its path, or a folder that has one
 
 
@@ -49,6 +52,7 @@ class ChangeVerdict(StrEnum):
     """What can be said of a change."""
 
     WORSE = "worse"
+    LESS_EVIDENCE = "less_evidence"  # an attack that the old release had is missing
     IMPROVED = "improved"
     CANNOT_BE_TOLD = "cannot_be_told"
     SAME_RELEASE = "same_release"
@@ -58,11 +62,13 @@ class ChangeVerdict(StrEnum):
         """The verdict as it is printed."""
         if self is ChangeVerdict.CANNOT_BE_TOLD:
             return "no change shown"
+        if self is ChangeVerdict.LESS_EVIDENCE:
+            return "less evidence than before"
         return self.value.replace("_", " ")
 
     @classmethod
     def strongest(cls, verdicts: Iterable[ChangeVerdict]) -> ChangeVerdict:
-        """Worse before improved, and that before no change shown."""
+        """Worse first, then less evidence, improved, and no change shown."""
         return min(verdicts, key=[*cls].index)
 
 
@@ -160,6 +166,10 @@ class Changes(Result):
         headline: what changed, in exposure and in outcomes.
         account: what it rests on.
         left_out: settings that only one of the two has.
+        missing_attacks: of the old release, which the new one lacks: with less
+            evidence nothing is called improved.
+        policy: what the new release is held to; None: nothing is asked.
+        broken_rules: of the policy; less evidence is one of them.
     """
 
     format: Literal["pcer-comparison"] = "pcer-comparison"
@@ -174,6 +184,9 @@ class Changes(Result):
     account: list[str]
     settings: list[SettingChange]
     left_out: list[str]
+    missing_attacks: list[str]
+    policy: Policy | None
+    broken_rules: list[BrokenRule]
 
     @property
     def title(self) -> str:
@@ -187,6 +200,7 @@ def compare(
     *,
     attack: str | None = None,
     settings: Wanted = None,
+    policy: Policy | None = None,
 ) -> Changes:
     """Is the new model's exposure, or a difference between groups, worse beyond chance?
 
@@ -202,6 +216,8 @@ def compare(
         settings: which to compare, such as "forest, none" or "0.5"; "A=B" is A of the
             old one with B of the new. By default those that both have, or the only one
             of each.
+        policy: what the new release must keep, and that it has every attack of the old
+            one.
 
     Raises:
         InputError: the two cannot be compared; one sentence says why.
@@ -215,7 +231,8 @@ def compare(
     digest = old.provenance.data_digest
     same_people = digest is not None and digest == new.provenance.data_digest
     compared = _compared(old, new, matches, kind, same_people=same_people)
-    changes = _setting_changes(matches, compared)
+    missing = _missing_attacks(matches)
+    changes = _setting_changes(matches, compared, has_less_evidence=bool(missing))
     verdict = ChangeVerdict.strongest(setting.verdict for setting in changes)
     if old.sha256 == new.sha256 and all(each.old == each.new for each in changes):
         verdict = ChangeVerdict.SAME_RELEASE
@@ -226,14 +243,55 @@ def compare(
         attack=kind.name,
         same_people=same_people,
         verdict=verdict,
-        headline=_headline(verdict, changes, kind),
+        headline=" ".join(
+            [*_less_evidence(missing), _headline(verdict, changes, kind)]
+        ),
         account=[
             *_account_of_errors(changes, kind, same_people=same_people),
             *_account_of_shares(matches[0]),
         ],
         settings=changes,
         left_out=left_out,
+        missing_attacks=missing,
+        policy=policy,
+        broken_rules=_broken_rules(new, policy, missing),
     )
+
+
+def _missing_attacks(matches: Sequence[Match]) -> list[str]:
+    """Attacks that the old release has in a setting and the new one lacks there.
+
+    The strongest comes first.
+    """
+    missing: dict[str, None] = {}
+    for old, new in matches:
+        before = choose_attacks.with_values([old])
+        after = choose_attacks.with_values([new])
+        missing |= dict.fromkeys(name for name in before if name not in after)
+    kinds = map(attack_kinds.attack_kind, missing)
+    return [kind.name for kind in sorted(kinds, key=lambda kind: -kind.strength)]
+
+
+def _less_evidence(missing: Sequence[str]) -> Iterator[str]:
+    """Which attacks are missing, where some are."""
+    if missing:
+        named = [attack_kinds.attack_kind(name).phrase for name in missing]
+        are = "is" if len(named) == 1 else "are"
+        attacks = some_of(named, MOST_NAMED)
+        yield say("compare", "less_evidence", attacks=attacks, are=are)
+
+
+def _broken_rules(
+    new: Release, policy: Policy | None, missing: Sequence[str]
+) -> list[BrokenRule]:
+    """What the new release breaks of a policy."""
+    if policy is None:
+        return []
+    broken = list(audit(new, Plan(policy=policy)).broken_rules)
+    for sentence in _less_evidence(missing):
+        rule = ChangeVerdict.LESS_EVIDENCE.value
+        broken.append(BrokenRule(rule=rule, sentence=f"{rule}: {sentence}"))
+    return broken
 
 
 def _compared_release(release: Release) -> ComparedRelease:
@@ -302,7 +360,10 @@ def _positions_of_splits(
 
 
 def _setting_changes(
-    matches: Sequence[Match], compared: Sequence[ChangedRows]
+    matches: Sequence[Match],
+    compared: Sequence[ChangedRows],
+    *,
+    has_less_evidence: bool,
 ) -> list[SettingChange]:
     """Every number, p-values adjusted over all settings, groups, pairs and axes."""
     columns = joined([setting.rows for setting in compared])._asdict()
@@ -312,8 +373,31 @@ def _setting_changes(
     named = (dict(zip(columns, map(finite_or_none, row), strict=True)) for row in rows)
     changes = []
     for match, setting in zip(matches, compared, strict=True):
-        changes.append(_setting_change(match, setting.n_paired, named))
+        change = _setting_change(match, setting.n_paired, named)
+        changes.append(_without_improvement(change) if has_less_evidence else change)
     return changes
+
+
+def _without_improvement(setting: SettingChange) -> SettingChange:
+    """With less evidence than before, what improved is not called so."""
+    less = {"verdict": ChangeVerdict.LESS_EVIDENCE}
+
+    def told(rows: Sequence[Change]) -> list[Change]:
+        improved = ChangeVerdict.IMPROVED
+        return [
+            row.model_copy(update=less) if row.verdict is improved else row
+            for row in rows
+        ]
+
+    is_worse = setting.verdict is ChangeVerdict.WORSE
+    return setting.model_copy(
+        update={
+            "groups": told(setting.groups),
+            "pairs": told(setting.pairs),
+            "outcomes": told(setting.outcomes),
+            "verdict": ChangeVerdict.WORSE if is_worse else less["verdict"],
+        }
+    )
 
 
 def _setting_change(
@@ -374,7 +458,7 @@ def _said_of(
     attack: AttackKind,
 ) -> str:
     """What changed on one axis, a few changes by name; or what may have been missed."""
-    if verdict is ChangeVerdict.CANNOT_BE_TOLD:
+    if verdict in (ChangeVerdict.CANNOT_BE_TOLD, ChangeVerdict.LESS_EVIDENCE):
         if axis == "exposure":
             return _missed_exposure(settings, attack)
         return _missed_outcomes(settings)
@@ -488,103 +572,3 @@ def _account_of_shares(match: Match) -> Iterator[str]:
     )
     if abs(old - new) > SHARES_DIFFER:
         yield say("compare", "shares", old=f"{100 * old:.0f}", new=f"{100 * new:.0f}")
-
-
-# Which settings belong together, and can be compared at all
-
-
-def require_alike(old: Release, new: Release) -> None:
-    """Raise InputError unless both are of one attribute, its groups and one outcome."""
-    before = old.subject
-    after = new.subject
-    shared = {
-        "attribute": (before.attribute, after.attribute),
-        "groups": (listed(sorted(before.groups)), listed(sorted(after.groups))),
-        "outcome": (before.outcome, after.outcome),
-    }
-    for field, (theirs, own) in shared.items():
-        if theirs != own:
-            raise InputError(
-                f"two releases are compared group by group, but their {field} differ: "
-                f"the old one has {theirs}, the new one {own}.",
-                field=field,
-            )
-
-
-def usable_inflation(release: Release, name: str) -> FloatArray | None:
-    """Variance inflation (group,) or None; InputError where no test can be made."""
-    if not arrays.is_random(release):
-        raise InputError(
-            f"{name} does not say that its splits are random (training.split_kind), "
-            "which every test needs."
-        )
-    for finding in check_release(release):
-        if finding.caps_verdict:
-            raise InputError(
-                f"the counts of {name} contradict what it says of its splits, so that "
-                f"nothing can be compared: {finding.sentence}"
-            )
-    return release.kept(ReleaseArrays).variance_inflation
-
-
-def matched_settings(
-    old: Sequence[Panel], new: Sequence[Panel], settings: Wanted
-) -> tuple[list[Match], list[str]]:
-    """Settings beside each other, and names of those that only one release has."""
-    if settings is None and len(old) == len(new) == 1:
-        return [(old[0], new[0])], []
-    # What a user may call the settings, each name once.
-    old_names = [*dict.fromkeys(name_of(panel).short for panel in old)]
-    new_names = [*dict.fromkeys(name_of(panel).short for panel in new)]
-    left_out: list[str] = []
-    if settings is None:
-        wanted = [name for name in old_names if name in new_names]
-        left_out += [f"old: {name}" for name in old_names if name not in wanted]
-        left_out += [f"new: {name}" for name in new_names if name not in wanted]
-    elif isinstance(settings, str | int | float):
-        wanted = [str(settings)]
-    else:
-        wanted = [*map(str, settings)]
-    in_old = listed([repr(name) for name in old_names])
-    in_new = listed([repr(name) for name in new_names])
-    there = f"the old one has {in_old}, the new one {in_new}"
-    if not wanted:
-        raise InputError(
-            f"no setting is in both releases: {there}; name two that belong together, "
-            "such as 'A=B'."
-        )
-    matches = []
-    for text in wanted:
-        match = _match_called(text, old, new)
-        if match is None:
-            raise InputError(
-                f"the setting {text!r} is not in both releases: {there}; write one of "
-                "them, or 'A=B' for A of the old and B of the new."
-            )
-        matches.append(match)
-    return matches, left_out
-
-
-def _match_called(
-    text: str, old: Sequence[Panel], new: Sequence[Panel]
-) -> Match | None:
-    """The setting of that name in both, or A and B of "A=B".
-
-    A name may itself hold an "=", so every one of them may be where A ends.
-    """
-    readings = [(text, text)]
-    for sign in re.finditer("=", text):
-        readings.append((text[: sign.start()], text[sign.end() :]))
-    old_settings = [name_of(panel) for panel in old]
-    new_settings = [name_of(panel) for panel in new]
-    for name_in_old, name_in_new in readings:
-        old_position = setting_called(name_in_old, old_settings)
-        new_position = setting_called(name_in_new, new_settings)
-        if old_position is not None and new_position is not None:
-            return old[old_position], new[new_position]
-    return None
-
-
-def name_of(panel: Panel) -> SettingName:
-    """The name of a release's setting in print."""
-    return SettingName(panel.model, stated_epsilon(panel))

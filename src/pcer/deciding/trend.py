@@ -12,16 +12,11 @@ from typing import Any, Literal
 
 from pcer.auditing.audit import audit
 from pcer.auditing.record import Audit, Result, SettingResult
-from pcer.deciding.compare import (
-    Changes,
-    Given,
-    compare,
-    matched_settings,
-    name_of,
-    require_alike,
-)
+from pcer.deciding.compare import Changes, Given, compare
+from pcer.deciding.matching import matched_settings, name_of, require_alike
 from pcer.errors import InputError
 from pcer.measuring.choose_attacks import Match, choose_attack
+from pcer.measuring.plan import Policy
 from pcer.release.file import Release, release_at
 from pcer.release.panel import Panel, panels
 
@@ -62,6 +57,7 @@ def trend(
     *releases: Given | Sequence[Given],
     attack: str | None = None,
     setting: str | float | None = None,
+    policy: Policy | None = None,
 ) -> Trend:
     """Audit versions of one model, the oldest first: is the last worse than the first?
 
@@ -71,6 +67,7 @@ def trend(
         attack: its name; by default the strongest that all carry.
         setting: one that all have, such as "0.5". By default the least private of
             these.
+        policy: what the last must keep, and that it has every attack of the first.
 
     Raises:
         InputError: they cannot be compared; one sentence says why.
@@ -80,7 +77,11 @@ def trend(
     match = _setting_in_all(versions, setting)
     kind = choose_attack([match], attack)
     change = compare(
-        versions[0], versions[-1], attack=kind.name, settings=_both_names(match)
+        versions[0],
+        versions[-1],
+        attack=kind.name,
+        settings=_both_names(match),
+        policy=policy,
     )
     positions = [
         panels(version).index(panel)

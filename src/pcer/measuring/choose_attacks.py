@@ -21,6 +21,7 @@ from pcer.release.attack_kinds import (
     ATTACK_KINDS,
     AUC_ADVANTAGE,
     GAP,
+    SPENT,
     AttackKind,
     Basis,
     attack_kind,
@@ -145,6 +146,12 @@ def _both_kinds(
     advantages = [kind for kind in ordered if kind.scale.is_advantage]
     paired = [kind for kind in ordered if not kind.scale.is_advantage]
     return advantages, paired
+
+
+def with_values(panels: Sequence[Panel]) -> list[str]:
+    """Attacks by which some group has an exposure; what training spent is none."""
+    names = [name for name in carried_attacks(panels) if name != SPENT.name]
+    return [name for name in names if is_carried(panels, Plan(), attack_kind(name))]
 
 
 def is_carried(panels: Iterable[Panel], plan: Plan, attack: AttackKind) -> bool:

@@ -18,10 +18,8 @@ from pcer.deciding.compare import Changes, ChangeVerdict, worded
 from pcer.files import as_shown
 from pcer.measuring.plan import Policy
 from pcer.release.attack_kinds import attack_kind
-from pcer.report.formats.terminal import UNBROKEN, terminal_text
 from pcer.report.tables import background
-from pcer.report.tables.decisions import change_view, quantity
-from pcer.report.views import view_of
+from pcer.report.tables.decisions import quantity
 
 # Units of limits; those without a row are a success or an accuracy.
 OF_100 = " of 100"
@@ -46,12 +44,11 @@ class Case(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """The tests of one release or comparison, and what a person would read."""
+    """The tests of one release or comparison."""
 
     name: str
     properties: dict[str, str]
     cases: list[Case]
-    output: str
 
 
 def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
@@ -64,9 +61,8 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
         name = f"pcer {background.subject_name(audit)}"
         groups = ", ".join(audit.told.named)
         properties = {"verdict": audit.verdict.value, "groups": groups}
-        output = terminal_text(view_of(audit, "full"), UNBROKEN)
         cases = list(_cases(audit, fail_on, name))
-        suites.append(Suite(name, properties, cases, output))
+        suites.append(Suite(name, properties, cases))
     return _junit_text(suites)
 
 
@@ -118,8 +114,7 @@ def changes_to_junit(changes: Changes) -> str:
         properties[name] = release.title
         properties[f"{name} sha256"] = release.release_sha256
     name = f"pcer compare {changes.old.title} and {changes.new.title}"
-    output = terminal_text(change_view(changes), UNBROKEN)
-    return _junit_text([Suite(name, properties, list(_change_cases(changes)), output)])
+    return _junit_text([Suite(name, properties, list(_change_cases(changes)))])
 
 
 def _change_cases(changes: Changes) -> Iterator[Case]:
@@ -159,4 +154,3 @@ def _add_suite(root: Xml.Element, suite: Suite) -> None:
         else:
             failure = Xml.SubElement(test, "failure", {"message": case.failure})
             failure.text = case.text
-    Xml.SubElement(element, "system-out").text = suite.output
