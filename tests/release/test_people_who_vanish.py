@@ -316,6 +316,15 @@ def test_scores_and_one_random_split_give_an_auc():
     assert "auc_advantage" in run.groups["f"].exposure
 
 
+def test_attributes_of_one_call_are_judged_as_one_family():
+    found = releases(26)
+    for audit in pcer.audit([*found.values()], QUICK):
+        assert len(audit.family) == 2
+    strangers = [found["race"], releases(25)["sex"]]
+    for audit in pcer.audit(strangers, QUICK):
+        assert len(audit.family) == 1
+
+
 # People, not records
 
 

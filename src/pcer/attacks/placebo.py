@@ -162,8 +162,10 @@ def check_with_coins(
         for start in range(0, 3 * len(pairs), len(pairs))
     )
     n_wrongly, *alarms = results[3 * len(pairs) :]
-    by_gap = attacks.index(GAP.name)  # whose panels have counts
-    of_rates = {"n_outcomes": alarms[by_gap]["n_outcomes"], "n_wrongly": n_wrongly}
+    of_rates = {"n_wrongly": n_wrongly}
+    if GAP.name in attacks:  # whose panels have counts
+        by_gap = attacks.index(GAP.name)
+        of_rates["n_outcomes"] = alarms[by_gap]["n_outcomes"]
 
     rows = []
     for s, a, p in np.ndindex(len(settings), len(attacks), len(pairs)):

@@ -186,15 +186,23 @@ def families(
     of_all = {member.digest for member in named}
     judged_with = []
     for member in tested:
-        data = member.release.provenance.data_digest
         family = {}
         for digest in sorted(by_digest):
             other = by_digest[digest]
-            is_same = data is not None and data == other.release.provenance.data_digest
+            is_same = _are_of_the_same(member.release, other.release)
             if is_same or digest in of_all or digest == member.digest:
                 family[digest] = other
         judged_with.append(family)
     return judged_with
+
+
+def _are_of_the_same(release: Release, other: Release) -> bool:
+    """Whether both say that they are of the same records, or made by one call."""
+    one = release.provenance
+    two = other.provenance
+    is_same = one.data_digest is not None and one.data_digest == two.data_digest
+    is_one_call = one.made_with is not None and one.made_with == two.made_with
+    return is_same or is_one_call
 
 
 def family_p(

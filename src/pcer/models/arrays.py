@@ -8,6 +8,7 @@ says, and the argument in both functions.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -284,7 +285,20 @@ def releases_of(
         own_facts = _with_people(facts, rows, attribute)
         release = build.build_release(own_facts, counts, file=file)
         releases[counts.attribute] = release
-    return releases
+    return releases if facts.data_digest else _as_family(releases)
+
+
+def _as_family(releases: dict[str, Release]) -> dict[str, Release]:
+    """Releases of the same people that say so, by a digest of what all of them hold."""
+    if len(releases) < 2:
+        return releases
+    whole = "".join(release.to_json() for release in releases.values())
+    digest = f"sha256:{hashlib.sha256(whole.encode()).hexdigest()}"
+    family = {}
+    for name, release in releases.items():
+        provenance = release.provenance.model_copy(update={"made_with": digest})
+        family[name] = release.model_copy(update={"provenance": provenance})
+    return family
 
 
 def _with_people(facts: ReleaseFacts, rows: Rows, attribute: Attribute) -> ReleaseFacts:

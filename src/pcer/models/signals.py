@@ -44,6 +44,9 @@ OF_ANSWERS = (
     "p_value",
     "p_value_within_labels",
     "exposure_p_value_within_labels",
+    "n_outcomes",
+    "n_wrongly",
+    "wrongly_p_value",
 )
 
 

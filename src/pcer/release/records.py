@@ -337,6 +337,7 @@ class Provenance(Record):
     source_commit: Name | None = None
     source_dirty: bool | None = None
     data_digest: Name | None = None
+    made_with: Name | None = None  # the same in all releases of one call
 
 
 def require_phrases(**phrases: str | None) -> None:
