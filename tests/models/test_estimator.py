@@ -296,7 +296,7 @@ def test_several_estimators_and_budgets_are_settings_of_one_release():
 def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
     age = np.where(X[:, 1] > 0, "old", "young")
     fitted = []
-    options = {"store": tmp_path / "s", "attribute": None}
+    options = {"store": tmp_path / "s", "attribute": None, "least_people": 5}
     release(GaussianNB(), (X, Y, {"sex": SEX}), **options)
     options["progress"] = lambda done, total: fitted.append((done, total))
     found = release(GaussianNB(), (X, Y, {"sex": SEX, "age": age}), **options)

@@ -185,19 +185,11 @@ def test_answers_and_counts_rebuild_labels_though_splits_are_secret():
     assert n_rebuilt(made, known) > 200  # guessing finds about 108
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="From a quarter as many models as people labels follow, without a warning.",
-)
 def test_a_release_of_many_models_warns_that_answers_rebuild_labels():
     known = people(400, 100, accuracy=0.5)
     assert "labels" in str(release_of_splits(known))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Splits that anybody can draw again go unnoticed in predictions.",
-)
 def test_splits_that_anybody_can_draw_again_are_warned_of():
     from sklearn.model_selection import train_test_split
 
@@ -279,9 +271,6 @@ def test_a_group_of_one_person_is_not_released_from_signals():
         )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="The effective number of people is exact, and tells of one."
-)
 def test_the_effective_number_of_people_is_rounded():
     from sklearn.naive_bayes import GaussianNB
 
@@ -293,9 +282,6 @@ def test_the_effective_number_of_people_is_rounded():
         assert units == round(units)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="A round number above the limit is taken for a secret one."
-)
 @pytest.mark.parametrize("random_state", [2**64, 2**64 + 1])
 def test_a_random_state_that_anybody_would_try_is_refused(random_state):
     from sklearn.naive_bayes import GaussianNB

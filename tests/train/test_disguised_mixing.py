@@ -34,7 +34,6 @@ def clamped(module, x):
     return x.clamp(min=-2 * x.max())
 
 
-@pytest.mark.xfail(strict=True, reason="No probe meets the case in which it mixes.")
 @pytest.mark.parametrize(
     "act",
     [centred_at_random, centred_in_few, weighted_by_twins, slightly_centred, clamped],

@@ -30,6 +30,7 @@ from pcer.cli.options import (
     place,
 )
 from pcer.errors import InputError
+from pcer.models.updates import Updates
 from pcer.release.disclosure import LEAST_PEOPLE, Joint
 from pcer.release.file import Release
 from pcer.release.population import Attribute, Missing, renamed
@@ -48,6 +49,7 @@ ATTRIBUTES_HELP = (
 )
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
 LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are joined."
+REPLACE_HELP = "Write over a release that is there already."
 JOINT_HELP = "Tables that only together reveal a membership: refuse or coarsen."
 CERTAIN_CELLS_HELP = (
     "Release cells that reveal a membership with certainty, or coarsen."
@@ -136,6 +138,7 @@ def release(
     least_people: int = optional(LEAST_PEOPLE_HELP, default=LEAST_PEOPLE, min=1),
     certain_cells: bool = optional(CERTAIN_CELLS_HELP, default=True),
     joint: Joint = optional(JOINT_HELP, default="refuse"),
+    replace_old: bool = optional(REPLACE_HELP, "--replace", default=False),
     secret_file: Path | None = optional(
         "Secret that keys the names of records and splits."
     ),
@@ -195,6 +198,7 @@ def release(
     paths = _paths(attributes or [], said.dataset, out)
     are_alone = public_data or out == outputs.STDOUT
     beside = [] if are_alone else releases_beside(paths.values())
+    updates = Updates(paths, disclosure, replaces=replace_old)
     with outputs.working("Counting") as status:
         releases = releases_from_table(
             table,
@@ -203,8 +207,10 @@ def release(
             backend=backend,
             beside=beside,
             on_step=lambda doing: status.update(doing.capitalize()),
+            on_rows=lambda rows, views: None if are_alone else updates.see(rows, views),
         )
-    _write(releases, paths, out)
+    updates.require_none(releases)
+    _write(releases, paths, out, updates)
 
 
 def _require_answers(
@@ -313,7 +319,10 @@ def _paths(attributes: Sequence[str], dataset: str, out: str) -> dict[str, Path]
 
 
 def _write(
-    releases: Mapping[str, Release], paths: Mapping[str, Path], out: str
+    releases: Mapping[str, Release],
+    paths: Mapping[str, Path],
+    out: str,
+    updates: Updates,
 ) -> None:
     """Write all releases or none, and say on stderr what is in them."""
     is_file = Path(out) in paths.values()
@@ -321,6 +330,7 @@ def _write(
         str(paths[name]): release.to_json() for name, release in releases.items()
     }
     with outputs.folder_for(None if is_file else out, parents=True):
+        updates.keep(releases)
         outputs.give(contents)
     for name, release in releases.items():
         if out != outputs.STDOUT:

@@ -13,7 +13,8 @@ import inspect
 import math
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +42,7 @@ from pcer.cli.release import (
     note_not_written,
 )
 from pcer.errors import InputError
-from pcer.files import as_shown, make_folder, write_files
+from pcer.files import as_shown, write_files
 from pcer.measuring.plan import Plan
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
@@ -450,13 +451,25 @@ def _fitted(options: Mapping[str, Any]) -> list[Path]:
             )
     if not dataset.public:
         require_no_others(paths.values(), dataset.name)
-    make_folder(out, parents=True)
-    releases = _fitted_releases(options, dataset, attributes, estimator, work)
+    with outputs_module.folder_for(str(out), parents=True), _kept_if_begun(work):
+        releases = _fitted_releases(options, dataset, attributes, estimator, work)
     write_files({paths[name]: release.to_json() for name, release in releases.items()})
     if not options["keep_scores"]:
         shutil.rmtree(work)
     note_not_written(releases.values())
     return [paths[name] for name in releases]
+
+
+@contextmanager
+def _kept_if_begun(work: Path) -> Iterator[None]:
+    """Remove a new work folder after a failure, unless it holds finished models."""
+    is_new = not work.exists()
+    try:
+        yield
+    except BaseException:
+        if is_new and not any(work.glob("**/block-*")):
+            shutil.rmtree(work, ignore_errors=True)
+        raise
 
 
 def _estimator(options: Mapping[str, Any]) -> Any:

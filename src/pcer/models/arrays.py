@@ -327,6 +327,9 @@ def _counted(
         same_people.require_no_few(rows, attributes, rule.least_people)
     n_beside = len(allowed.beside)
     aligned = same_people.aligned(rows, attributes)
+    if aligned is not None and not rule.public_data:
+        warning = same_people.known_draw(aligned.answered.part)
+        counted = [replace(own, notes=[*own.notes, *warning]) for own in counted]
     if aligned is not None:
         return joint.guarded(
             counted, aligned.attributes, aligned.answered, rule, n_beside=n_beside

@@ -17,12 +17,14 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.rows import Rows
+from pcer.release.disclosure import WARNING
 from pcer.release.joint import ABSENT, Answered
 from pcer.release.population import Attribute
 
 # People of one group and label for each model of a split, where nobody can say who is
 # who: with fewer, tables would add up to memberships if answers differ enough.
 PEOPLE_PER_MODEL = 10
+MOST_STATES = 100  # random states that are tried
 
 
 class Aligned(NamedTuple):
@@ -50,11 +52,36 @@ def aligned(rows: Rows, attributes: Sequence[Attribute]) -> Aligned | None:
     return Aligned(answered, by_person)
 
 
+def known_draw(part: IntArray) -> list[str]:
+    """A warning where anybody can draw a split again, by a small random state.
+
+    Tried are splits of all records in their order, as scikit-learn's
+    ``train_test_split`` draws them.
+    """
+    n = part.shape[1]
+    whole = [own for own in part if (own != ABSENT).all()]
+    for state in range(MOST_STATES):
+        order = np.random.RandomState(state).permutation(n)
+        for own in whole:
+            n_test = int((own == 1).sum())
+            if (own[order[:n_test]] == 1).all():
+                return [
+                    f"{WARNING} the split of a model is that of random_state={state}, "
+                    "which anybody can draw again and solve for the records; draw "
+                    "splits by a long random state that you keep."
+                ]
+    return []
+
+
 def _places(rows: Rows, attributes: Sequence[Attribute]) -> IntArray | None:
     """(row,) the number of the person; None where nothing says who is who."""
     entries = rows.entries
     if rows.record is not None:
-        return np.unique(rows.record.codes, return_inverse=True)[1]
+        codes = rows.record.codes
+        _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+        # Numbered as they first stand, since splits are often drawn by row.
+        number: IntArray = np.argsort(np.argsort(first))[place]
+        return number
     n_models = len(rows.keys)
     sizes = np.bincount(entries.run)
     if entries.n is not None or (sizes != sizes[0]).any():

@@ -27,14 +27,15 @@ from pcer.release.disclosure import Disclosure
 from pcer.release.population import Attribute
 from pcer.release.records import StratifiedBy
 from pcer.store.blocks import owned
-from pcer.store.secret import SECRET_BYTES, read_secret
+from pcer.store.secret import SECRET_BYTES, is_random_number, read_secret
 
 TEST_SIZE = 0.3
 NO_COIN = "people have several records, and made-up groups are drawn record by record"
 PERSON = "person"  # the unit of a split that keeps all records of a person together
 # What random numbers are for; see ``stream``.
 TRAINING_STREAM, SPLIT_STREAM, APART_STREAM = range(3)
-LEAST_SECRET = 2**64  # smaller random states can be guessed by trying
+# Smaller random states can be guessed by trying, and larger ones that have a pattern.
+LEAST_SECRET = 2**64
 GUESSED = (
     "can be guessed, and with it who was in which split; leave it out, or say "
     "disclosure=pcer.Disclosure(public_data=True) if anybody may have the records."
@@ -108,7 +109,8 @@ def state_of(
         return int.from_bytes(digest[:16], "little")
     state = 0 if random_state is None else random_state
     require_at_least(0, random_state=state)
-    if state < LEAST_SECRET and not disclosure.public_data:
+    can_be_guessed = state < LEAST_SECRET or not is_random_number(state)
+    if can_be_guessed and not disclosure.public_data:
         raise InputError(f"random_state {state} {GUESSED}", field="random_state")
     return state
 
@@ -220,7 +222,8 @@ def effective_people(attribute: Attribute, persons: IntArray) -> dict[str, float
     effective = {}
     for group, name in enumerate(attribute.groups):
         m = np.bincount(persons[attribute.codes == group])
-        effective[name] = float(m.sum() ** 2 / (m**2).sum())
+        # With its digits the number would tell of one person with many records.
+        effective[name] = float(max(1, round(m.sum() ** 2 / (m**2).sum())))
     return effective
 
 

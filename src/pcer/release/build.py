@@ -328,6 +328,10 @@ def _subject(
     notes = [*facts.notes, *counted.notes]
     if facts.disclosure.public_data:
         notes.append("Public data: exact tables of groups of any size are released.")
+    elif not counted.only_sizes:
+        n_models = len(counted.runs)
+        warning = disclosure.rebuilding_note(n_models, counted.n_records)
+        notes += [warning] if warning else []
     coarse = disclosure.coarsening_note(published.detail, counted.groups)
     if coarse:
         notes.append(coarse)

@@ -29,6 +29,9 @@ from pcer.metrics import BoolArray, IntArray
 LEAST_PEOPLE = 10
 # People of a kind in either part; with 1 a coarser table would reveal an empty cell.
 LEAST_ROOM = 2
+WARNING = "Warning:"  # begins notes that are printed with a release
+# From as many models on, answers and counts find more labels than guessing does.
+PEOPLE_PER_MODEL = 4
 # What becomes of tables that only together give somebody away.
 Joint = Literal["refuse", "coarsen"]
 
@@ -120,6 +123,17 @@ def coarsening_note(detail: IntArray, names: tuple[str, ...]) -> str:
         f"{'; '.join(where)}. Without accuracies no gap is audited; such tables have "
         "no exposures, and exposures over several models are rounded, with wider "
         "errors."
+    )
+
+
+def rebuilding_note(n_models: int, n_people: int) -> str:
+    """A warning where models are so many that answers give labels away; else empty."""
+    if n_models * PEOPLE_PER_MODEL < n_people:
+        return ""
+    return (
+        f"{WARNING} {n_models:,} models of {n_people:,} people: who knows all answers "
+        "can work out labels and groups of many of them from the counts, even where "
+        "splits are secret; release fewer models."
     )
 
 

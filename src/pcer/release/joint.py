@@ -437,7 +437,7 @@ class _Search:
         return waiting
 
     def _is_less_than_one(self, price: IntArray, duals: FloatArray) -> bool:
-        """Whether no solution has a price lower by a whole person than the truth, exactly.
+        """Whether no solution is cheaper than the truth by a whole person, exactly.
 
         For any y:  price x >= y total + sum_j min(0, (price - y matrix)_j) people_j.
         """

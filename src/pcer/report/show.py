@@ -28,6 +28,7 @@ from pcer.files import as_shown, write_files
 from pcer.metrics import FloatArray
 from pcer.paper.norms import Norm, norms
 from pcer.release.attack_kinds import ATTACK_KINDS, GAP, attack_kind
+from pcer.release.disclosure import WARNING
 from pcer.release.file import Release
 from pcer.release.panel import Panel, carried_attacks, panels
 from pcer.report.formats.html import to_html
@@ -224,6 +225,7 @@ def release_view(release: Release) -> View:
         f"Attacks: {attack_names}.",
         *disclosed.leaving(release),
         *_absent(release),
+        *(note for note in release.subject.notes if note.startswith(WARNING)),
         "Statistics of groups, without a finding; see pcer.audit(release).",
     ]
     return [Lines(release.title, facts), _groups_table(release, settings)]

@@ -23,6 +23,7 @@ from pcer.files import read_regular
 FEWEST_BYTES = 16
 MOST_BYTES = 64
 FEWEST_DISTINCT = 8
+FEWEST_DIGITS = 6  # of the ten, in a number
 FEWEST_TURNS = 0.4  # per letter of base 64, where 0.6 is usual
 LARGEST_FILE = 1_000_000
 MAKE_ONE = "head -c 32 /dev/urandom"
@@ -99,6 +100,18 @@ def _is_random(secret: bytes) -> bool:
     kinds = [(letter.islower(), letter.isupper()) for letter in text]
     n_turns = sum(a != b for a, b in pairwise(kinds))
     return n_turns >= FEWEST_TURNS * len(text)
+
+
+def is_random_number(number: int) -> bool:
+    """Whether a number from 2^64 on shows no pattern in either way of writing it.
+
+    >>> is_random_number(2**64), is_random_number(10**30), is_random_number(7**30)
+    (False, False, True)
+    """
+    digits = f"{number:x}"
+    is_long = len(digits) >= FEWEST_BYTES
+    differ = len(set(digits)) >= FEWEST_DISTINCT
+    return is_long and differ and len(set(str(number))) >= FEWEST_DIGITS
 
 
 def _are_random_digits(digits: str) -> bool:

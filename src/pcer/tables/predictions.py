@@ -186,7 +186,7 @@ MAX_GROUPS = 200  # of one attribute; the release format has the same bound
 N = "pcer_n"  # the column with the number of records of a row
 
 
-def releases_from_table(
+def releases_from_table(  # noqa: PLR0913 # front door of the room
     source: Any,
     columns: PredictionColumns,
     facts: ReleaseFacts,
@@ -194,6 +194,7 @@ def releases_from_table(
     backend: Any = None,
     beside: Sequence[Release] = (),
     on_step: Callable[[str], None] = lambda doing: None,
+    on_rows: Callable[[Rows, dict[str, list[str]]], None] = lambda rows, views: None,
 ) -> dict[str, Release]:
     """One release per protected attribute, or crossing of several such as "sex & race".
 
@@ -206,6 +207,8 @@ def releases_from_table(
         backend: None for DuckDB; "pyspark", an Ibis connection or address.
         beside: existing releases; those of the same people take precedence.
         on_step: called with the name of each step after the attacks.
+        on_rows: called with the rows, and the columns of each attribute, before they
+            are counted; may refuse them.
 
     Raises:
         InputError: one sentence with the file, the column and the remedy.
@@ -219,6 +222,7 @@ def releases_from_table(
         )
     try:
         rows = _read(table, columns, views, file=file, facts=facts)
+        on_rows(rows, views)
         facts = replace(facts, data_digest=rows.digest(facts))
         beside = same_people(beside, facts.dataset, facts.data_digest)
         if beside:

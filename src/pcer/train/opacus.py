@@ -44,6 +44,8 @@ LONGEST_FAULT = 300  # characters of an error that is not ours
 SHIPPED = ("torch", "opacus")
 
 N_PROBES = 6  # made-up records of the smallest batch
+N_SEEDS = 64  # of the smallest batch: what mixes in one of ten calls is found
+FAR = 1e4  # size of records that would change others' logits if these were mixed
 MORE_CALLS = 10  # of a trial, beyond those of two epochs
 STEP = 0.01  # of trial steps, large enough to change every logit
 TOLERANCE = 1e-3  # of float32 sums, relative to the largest; faults are far larger
@@ -373,7 +375,7 @@ def _what_depends_on_others(trial: Trial) -> Iterator[str]:
         if predicts:
             module = module.eval()
             twin = twin.eval()
-        for n_records in (*trial.sizes, CHUNK):
+        for n_records in (*range(2, N_PROBES), *trial.sizes, CHUNK):
             if _depends_on_others(module, twin, trial, n_records):
                 yield (
                     "cannot be trained privately: a record's logit depends on others "
@@ -387,24 +389,45 @@ def _depends_on_others(
 ) -> bool:
     """Whether the records that two batches share have different logits there."""
     first = trial.first[:n_records]
-    others = trial.others[:n_records]
     few = trial.first[:N_PROBES]
 
-    def logits(batch: Tensor, twins_batch: Tensor, twins_seed: int = 0) -> list[Tensor]:
+    def logits(
+        batch: Tensor, twins_batch: Tensor, seed: int = 0, twins_seed: int = 0
+    ) -> list[Tensor]:
         with torch.no_grad():
-            with seeded(0):
+            with seeded(seed):
                 one = logits_of(module, batch)
             with seeded(twins_seed):
                 return [one, logits_of(twin, twins_batch)]
 
-    in_first, in_others = logits(first, others)
-    if not _are_close(in_first[::2], in_others[::2]):
-        return True
+    for batch, others in _companies(trial, n_records):
+        # What is drawn may decide whether records are mixed.
+        for seed in range(N_SEEDS if n_records == N_PROBES else 1):
+            in_batch, in_others = logits(batch, others, seed, seed)
+            if not _are_close(in_batch[::2], in_others[::2]):
+                return True
     is_deterministic = are_equal(*logits(first, first, twins_seed=1))
     if not is_deterministic:
         return False
     in_first, in_few = logits(first, few)
     return not _are_close(in_first[:N_PROBES], in_few[:n_records])
+
+
+def _companies(trial: Trial, n_records: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of batches that share every second record, the first one among them."""
+    first = trial.first[:n_records]
+    others = trial.others[:n_records]
+    yield first, others
+
+    def beside(shared: Tensor, company: Tensor) -> Tensor:
+        batch = company.clone()
+        batch[::2] = shared[::2]
+        return batch
+
+    yield first, beside(first, FAR * others)  # also what hardly mixes then shows
+    yield first, beside(first, first.roll(1, dims=0))  # everybody twice
+    low = -100 * first.abs()
+    yield beside(low, low), beside(low, FAR * first.abs())  # limits set by the largest
 
 
 def _gradients_of_nobody(trial: Trial, n_records: int) -> Iterator[str]:
