@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pcer.auditing.record import Audit, SettingResult
-from pcer.auditing.sentences import advice, cards, certainty, telling
-from pcer.auditing.sentences.cards import Card
 from pcer.auditing.sentences.paper_answers import both_row, delta_row
 from pcer.auditing.sentences.rows import Row
 from pcer.auditing.sentences.serving import serving_row
@@ -36,20 +34,7 @@ class Sentences:
     rows: Sequence[Row]  # the six questions with their answers
     next_step: str  # of the audit
     if_in_data: str  # what people should know who may be in it
-    subject: Sequence[str]  # what the audit is about, in parts
-    badge: str  # the verdict in a few words
     policy: Sequence[str]  # whether it holds, and each broken rule
-    named: Sequence[str]  # the groups that the verdict names
-    exposure: Card  # who is easier to recognise?
-    outcomes: Card  # who is worse served?
-    how_sure: Card
-    certainty: Sequence[str]  # all sentences of how sure it is
-    advice: Sequence[str]  # what would change in the setting of least exposure
-    exposure_order: Sequence[str]  # groups as each answer names them, then the others
-    outcomes_order: Sequence[str]
-    evidence: str  # whether the paper's numbers are evidence
-    paper_note: str  # their symbols
-    paper_title: str  # the shortest of them
 
 
 def of(audit: Audit, setting: SettingResult) -> Sentences:
@@ -62,18 +47,5 @@ def of(audit: Audit, setting: SettingResult) -> Sentences:
         rows=[row(audit, setting) for row in SIX],
         next_step=audit.next_steps[0] if audit.next_steps else "",
         if_in_data=if_in_data(audit),
-        subject=telling.subject_line(audit, setting),
-        badge=cards.badge(audit, setting),
         policy=audit.policy_lines,
-        named=setting.named,
-        exposure=cards.exposure_card(audit, setting),
-        outcomes=cards.outcomes_card(audit, setting),
-        how_sure=cards.how_sure_card(audit, setting),
-        certainty=certainty.how_sure(audit, setting),
-        advice=advice.what_would_change(audit, setting),
-        exposure_order=telling.in_order(setting, "exposure"),
-        outcomes_order=telling.in_order(setting, "outcomes"),
-        evidence=certainty.paper_words(audit),
-        paper_note=certainty.paper_note(audit),
-        paper_title=certainty.paper_note(audit, "strip"),
     )

@@ -16,13 +16,8 @@ from typing import Final
 import numpy as np
 
 from pcer.auditing.record import Audit, SettingResult
-from pcer.auditing.sentences.subject import people_of
 from pcer.auditing.sentences.telling import (
-    MOST_GROUPS_IN_A_SENTENCE,
-    Telling,
-    answer_of,
     answers_of,
-    in_order,
     largest_bound,
 )
 from pcer.measuring.evidence import Evidence
@@ -41,12 +36,10 @@ from pcer.measuring.power import (
 from pcer.measuring.sizes import COIN
 from pcer.measuring.tested import Tested
 from pcer.metrics import FloatArray
-from pcer.release.attack_kinds import Scale, attack_kind
+from pcer.release.attack_kinds import attack_kind
 from pcer.wording import (
-    SettingName,
     capital,
     decimals,
-    listed,
     of_100,
     plural_ending,
     points,
@@ -167,126 +160,11 @@ def choosing_command(audit: Audit) -> Iterator[str]:
     yield say("next", "choose", exposure=f"{max(next_half_point, 50.5):g}")
 
 
-def what_would_change(audit: Audit, setting: SettingResult) -> list[str]:
-    """Exposure of each group, accuracy and outcomes in the setting of least exposure.
-
-    Empty where nothing is detected, or no setting of the same model with more privacy
-    exposes less.
-    """
-    best = _least_exposed(audit, setting)
-    if best is None:
-        return []
-    before = setting.accuracy.mean
-    after = best.accuracy.mean
-    if before is None or after is None:
-        return []
-
-    scale = audit.attack_kind.scale
-    measure = "exposure"
-    unit = f" ({scale.said})"
-    if scale.coin:
-        measure = "the attacker's success"
-        unit = ""
-    changes = [*_exposure_changes(scale, setting, best)]
-    some_rise = any(rises for _, rises in changes)
-    sentence = say(
-        "advice",
-        "less_exposed",
-        budget=SettingName(None, best.epsilon).full,
-        cut="change" if some_rise else "cut",
-        measure=measure,
-        exposures=listed([words for words, _ in changes]),
-        unit=unit,
-        before=f"{100 * before:.0f}%",
-        after=f"{100 * after:.0f}%",
-    )
-    return [sentence, *_levelling(audit, setting, best)]
-
-
-def _least_exposed(audit: Audit, setting: SettingResult) -> SettingResult | None:
-    """The setting with more privacy that exposes least; None unless it prints as less.
-
-    Also None where nothing is detected in this setting.
-    """
-    others = [
-        other
-        for other in audit.settings
-        if other.model == setting.model and other.budget < setting.budget
-    ]
-    if not setting.is_detected or not others:
-        return None
-    best = min(others, key=lambda other: other.highest_exposure)
-    if best.highest_exposure >= setting.highest_exposure:
-        return None
-    hundredths = audit.attack_kind.scale.hundredths
-    prints_alike = hundredths(best.highest_exposure) == hundredths(
-        setting.highest_exposure
-    )
-    return None if prints_alike else best
-
-
-def _exposure_changes(
-    scale: Scale, setting: SettingResult, best: SettingResult
-) -> Iterator[tuple[str, bool]]:
-    """How each group's exposure is printed in both settings, and whether it rises.
-
-    Groups that the answer names come first.
-    """
-    for name in in_order(setting, "exposure")[:MOST_GROUPS_IN_A_SENTENCE]:
-        old = setting.groups[name].exposure.value
-        new = best.groups[name].exposure.value
-        if old is not None and new is not None:
-            before = scale.hundredths(max(old, 0.0))
-            after = scale.hundredths(max(new, 0.0))
-            yield f"{before} to {after} ({name})", new > max(old, 0.0)
-
-
-def _levelling(
-    audit: Audit, setting: SettingResult, best: SettingResult
-) -> Iterator[str]:
-    """What becomes of the outcome gap, and whose outcomes would change most."""
-    telling = Telling(audit, setting, "outcomes")
-    names = telling.names
-    old = _rates(setting, names)
-    new = _rates(best, names)
-    if answer_of(setting, "outcomes") != "differ" or old is None or new is None:
-        return
-
-    before = decimals(100 * abs(old[0] - old[1]), 1)
-    after = decimals(100 * abs(new[0] - new[1]), 1)
-    gap = {"pair": listed(names), "before": before, "after": after}
-    if before == after:
-        yield telling.say("advice", "stays", **gap)
-    elif float(after) > float(before):
-        yield telling.say("advice", "grows", **gap)
-    else:
-        mover = _moves_closer(old, new)
-        old_words, new_words = of_100(old[mover], new[mover])
-        who = people_of(audit.subject.people, names[mover])
-        yield telling.say(
-            "advice",
-            "shrinks",
-            **gap,
-            count="more" if new[mover] > old[mover] else "fewer",
-            moved=telling.fill(audit.plan.benefit_kind.moved, who=who),
-            old=old_words,
-            new=new_words,
-        )
-
-
 def _rates(
     setting: SettingResult, names: tuple[str, str]
 ) -> tuple[float, float] | None:
     first, second = (setting.groups[name].benefit.mean for name in names)
     return None if first is None or second is None else (first, second)
-
-
-def _moves_closer(old: tuple[float, float], new: tuple[float, float]) -> int:
-    """Which of two groups' rates moves further towards the other's: 0 or 1."""
-    towards_second = math.copysign(1.0, old[1] - old[0])
-    first = (new[0] - old[0]) * towards_second
-    second = (old[1] - new[1]) * towards_second
-    return 0 if first >= second else 1
 
 
 # Where a difference may be there.

@@ -132,16 +132,6 @@ def _alarm_sentence(setting: SettingResult) -> str:
     )
 
 
-def doubts_about(audit: Audit, pair: PairResult) -> list[str]:
-    """What speaks against the alarms about two groups, without what speaks for them."""
-    doubts = [*_downgraded(pair, "exposure")]
-    p = _p_within_labels(pair, "exposure")
-    if p is not None and p > SIGNIFICANCE:
-        doubts += _within_labels(pair, "exposure")
-    doubts += _downgraded(pair, "double_disadvantage")
-    return [*doubts, *_disagreements(audit, pair)]
-
-
 def _downgraded(pair: PairResult, answer: str) -> Iterator[str]:
     """Why a difference that was shown does not count."""
     reason = pair.answers[answer].downgraded

@@ -30,7 +30,6 @@ from pcer.wording import (
     listed,
     of_100,
     p_words,
-    plural,
     points,
     say,
     templates,
@@ -206,17 +205,6 @@ class Telling:
             "whose": "" if is_main else f" by {decided.phrase}",
             "by_attack": f"{decided.scale.difference(size)} {decided.scale.points}",
         }
-
-
-def subject_line(audit: Audit, setting: SettingResult) -> list[str]:
-    """What the audit is about, in parts: data, attribute, people, splits."""
-    subject = audit.subject
-    parts = [subject.dataset, subject.attribute]
-    if subject.n_audited:
-        parts.append(f"{subject.n_audited:,} {subject.people or 'people'}")
-    split = "random split" if subject.split_kind == "random" else "split"
-    parts.append(plural(setting.n_splits, split))
-    return parts
 
 
 # Which answer it is
