@@ -8,9 +8,10 @@
   // The chosen setting: all that is said of it, and its rows in the tables.
   const show = (section, chosen) => {
     for (const view of section.querySelectorAll("[data-setting]")) view.hidden = view.dataset.setting !== chosen;
-    const names = JSON.parse(section.querySelector(".finding:not([hidden])").dataset.names);
+    const plain = (text) => text.replaceAll(" ", "");
+    const names = JSON.parse(section.querySelector(".finding:not([hidden])").dataset.names).map(plain);
     for (const row of section.querySelectorAll("tbody tr")) {
-      row.classList.toggle("chosen", names.includes(row.cells[0].textContent));
+      row.classList.toggle("chosen", names.includes(plain(row.cells[0].textContent)));
     }
   };
   for (const form of document.querySelectorAll(".choose")) {
