@@ -300,6 +300,33 @@ PYTHON = [
         "release_from_estimator",
         "pcer.audit('forest.release.json')",
     ),
+    Fix(
+        ASK.format("X, df[['paid', 'age']], sensitive_features=g", ""),
+        "y must be one column, but is a table of paid, age; choose one of them, such as y['age']",
+        ASK.format("X, df['paid'], sensitive_features=g", ""),
+    ),
+    ASK.format("X, df[['paid']], sensitive_features=g", ""),
+    Fix(
+        ASK.format("X, np.stack([y, y], axis=1), sensitive_features=g", ""),
+        "has shape",
+        ASK.format("X, np.stack([y, y], axis=1)[:, 1], sensitive_features=g", ""),
+    ),
+    Fix(
+        READY + "pcer.audit(release).save('found.json')\npcer.audit('found.json')",
+        "found.json is an audit; name the release that it was made of",
+        "pcer.audit('forest.release.json')",
+    ),
+    Fix(
+        READY + "pcer.audit(release).save('found.html')\npcer.audit('found.html')",
+        "found.html is a report; name the release that it was made of",
+        "pcer.audit('forest.release.json')",
+    ),
+    Fix(
+        READY + "Path('opinion.md').write_text(pcer.audit(release).opinion())\n"
+        "pcer.audit('opinion.md')",
+        "opinion.md is a text for people; name the release",
+        "pcer.audit('forest.release.json')",
+    ),
     # Opacus and torch
     TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
     + RELEASE.format(", n_splits=2, epsilon=1.2"),
@@ -451,6 +478,11 @@ COMMANDS = [
     ),
     Fix("pcer audti .", "Did you mean 'audit'?", "pcer audit ."),
     Fix("pcer audit . --htm r.html", "--html", "pcer audit . --html r.html"),
+    Fix(
+        "pcer verify opinion.md",
+        "which nothing can recompute",
+        "pcer audit . --html r.html",
+    ),
     Fix("pcer audit . --opinion o.docx", "*.md", "pcer audit . --opinion o.md"),
     Fix("pcer audit . --html r.pdf", "*.html", "pcer audit . --html r.html"),
     Fix(

@@ -298,6 +298,12 @@ def _checks_of(file: Path) -> tuple[Recompute, str]:
         return _report_recomputed, PAGE_AGREES
     if ending == PICTURE:
         return _picture_recomputed, PICTURE_AGREES
+    if ending in (".md", ".docx", ".pdf"):
+        raise InputError(
+            f"{file} is a text for people, which nothing can recompute; verify the "
+            "report (*.html) or the audit (--json) of the same release, and write the "
+            "text again."
+        )
     if ending != ".json":  # a browser would show an unchecked page
         raise InputError(
             f"{file} must be called *.json, *.html for a report, or *.svg for a "

@@ -22,6 +22,9 @@ import numpy.typing as npt
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.disclosure import LEAST_PEOPLE
+from pcer.wording import some_of
+
+MOST_COLUMNS = 3  # of a table, in a sentence
 
 SPLITS = ("train", "test")
 CROSSING = " & "  # between the parts of a crossed name
@@ -144,9 +147,15 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
         array = _of_items(values, name)
         missing = np.zeros(array.shape, dtype=bool)
     if array.ndim != 1:
+        columns = [str(column) for column in getattr(values, "columns", ())]
+        has = f"has shape {array.shape}"
+        chosen = f"{name}[:, 1]"
+        if columns:
+            has = f"is a table of {some_of(columns, MOST_COLUMNS)}"
+            chosen = f"{name}[{columns[-1]!r}]"
         raise InputError(
-            f"{name} must be one column, but has shape {array.shape}; choose one of "
-            f"them, such as {name}[:, 1].",
+            f"{name} must be one column, but {has}; choose one of them, such as "
+            f"{chosen}, and make a release of each.",
             field=name,
         )
     if array.dtype.kind == "f":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -259,8 +260,35 @@ def read_release(
     with files.many_objects():
         text = files.read_text(path, max_bytes=n_bytes)
         file = os.fspath(path)
+        _require_no_output(file)
         data = files.parse_json(text, file=file, max_values=n_values)
+        _require_no_audit(data, file)
         return parse_release(data, file=file, limits=limits)
+
+
+def _require_no_output(file: str) -> None:
+    """Raise InputError for what an audit wrote, which is often given back to it."""
+    ending = Path(file).suffix.lower()
+    if ending in (".html", ".htm"):
+        raise InputError(
+            f"{file} is a report; name the release that it was made of "
+            f"(*.release.json), or check the report: pcer verify {shlex.quote(file)}."
+        )
+    if ending in (".md", ".txt", ".docx", ".pdf", ".xml", ".tex"):
+        raise InputError(
+            f"{file} is a text for people; name the release that it was made of "
+            "(*.release.json)."
+        )
+
+
+def _require_no_audit(data: Any, file: str) -> None:
+    if isinstance(data, dict) and data.get("format") == "pcer-audit":
+        raise InputError(
+            f"{file} is an audit; name the release that it was made of "
+            "(*.release.json), or check the audit beside it: pcer verify "
+            f"{shlex.quote(file)} RELEASE.",
+            field="format",
+        )
 
 
 def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
