@@ -347,7 +347,8 @@ def placebo_groups(n: int, rng: np.random.Generator) -> Results:
         alarms = []
         for n_splits in many:
             flips = [
-                draw_placebo_groups(population, sizes, 20, rng) for _ in range(n // 20)
+                draw_placebo_groups(population, sizes, 20, rng)
+                for _ in range(-(-n // 20))
             ]
             tables = draw_tables(
                 population, np.concatenate(flips), n_splits=n_splits, rng=rng

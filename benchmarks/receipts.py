@@ -320,7 +320,7 @@ def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
     results["mechanism"] = {
         name: row(
             name,
-            simulated(share, n_draws if share < 0.5 else n_draws // 4, rng),
+            simulated(share, n_draws if share < 0.5 else -(-n_draws // 4), rng),
             *accounted(share),
         )
         for name, share in SHARES.items()

@@ -302,7 +302,7 @@ PYTHON = [
     ),
     Fix(
         ASK.format("X, df[['paid', 'age']], sensitive_features=g", ""),
-        "y must be one column, but is a table of paid, age; choose one of them, such as y['age']",
+        "y must be one column, but is a table of paid and age; choose one of them, such as y['age']",
         ASK.format("X, df['paid'], sensitive_features=g", ""),
     ),
     ASK.format("X, df[['paid']], sensitive_features=g", ""),
@@ -312,12 +312,13 @@ PYTHON = [
         ASK.format("X, np.stack([y, y], axis=1)[:, 1], sensitive_features=g", ""),
     ),
     Fix(
-        READY + "pcer.audit(release).save('found.json')\npcer.audit('found.json')",
+        READY + "Path('found.json').write_text(pcer.audit(release).to_json())\n"
+        "pcer.audit('found.json')",
         "found.json is an audit; name the release that it was made of",
         "pcer.audit('forest.release.json')",
     ),
     Fix(
-        READY + "pcer.audit(release).save('found.html')\npcer.audit('found.html')",
+        "Path('found.html').write_text('<html></html>')\npcer.audit('found.html')",
         "found.html is a report; name the release that it was made of",
         "pcer.audit('forest.release.json')",
     ),
