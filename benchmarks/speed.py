@@ -268,7 +268,7 @@ def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Predict
     noise = (0.3 * rng.normal(size=member.shape).astype(np.float32) for _ in BUDGETS)
     attributes = {
         f"attribute {k}": SimpleNamespace(
-            codes=(rng.random(n_records) < 0.3).astype(np.int64), group_names=("a", "b")
+            codes=(rng.random(n_records) < 0.3).astype(np.int64), groups=("a", "b")
         )
         for k in range(n_attributes)
     }
@@ -298,10 +298,8 @@ def time_attacks(name: str, n_processes: int) -> dict[str, float]:
     cpu = time.process_time()
     clock = time.perf_counter()
     attributes = [sweep.dataset.attribute(one) for one in sweep.attributes]
-    tasks = [
-        (attack_models, (_settings(sweep, attributes, scores, b),))
-        for b in range(len(BUDGETS))
-    ]
+    settings = _settings(sweep, {None: scores}, attributes)
+    tasks = [(attack_models, (views,)) for views in settings]
     list(run_tasks(tasks, n_processes=n_processes))
     return {
         "cpu_seconds": time.process_time() - cpu,
