@@ -402,24 +402,28 @@ class _Search:
 
     def found(self, *, is_quick: bool) -> Certain:
         """Who is certain: proved, or open."""
-        is_proved = self._bounded()
-        is_open = self.at_stake & ~is_proved
         n_equations = self.matrix.shape[0]
-        is_hopeless = n_equations > max(MANY_EQUATIONS, len(self.people) / 4)
+        is_easy = n_equations <= MANY_EQUATIONS
+        is_hopeless = not is_easy and n_equations > len(self.people) / 4
+        is_open = self.at_stake.copy()
+        if is_easy:  # mostly one solution in whole numbers is another for everybody
+            is_open &= ~self._moved(is_open)
+        is_proved = self._bounded(is_open)
+        is_open &= ~is_proved
         is_settled = is_quick and is_proved.any()
-        if not is_hopeless and not is_settled:
+        if not is_easy and not is_hopeless and not is_settled:
             is_open &= ~self._moved(is_open)
         return Certain(is_proved, is_open)
 
-    def _bounded(self) -> BoolArray:
-        """(class,) whose number follows, by linear programs.
+    def _bounded(self, wanted: BoolArray) -> BoolArray:
+        """(class,) which of them have a number that follows, by linear programs.
 
         Each moves as many people as it can. Those moved do not follow; where all others
         together can be moved by less than one person, they do.
         """
         from scipy.optimize import linprog
 
-        waiting: BoolArray = self.at_stake.copy()
+        waiting: BoolArray = wanted.copy()
         bounds = [(0, n) for n in self.people.tolist()]
         while waiting.any():
             price: IntArray = -self.away * waiting
