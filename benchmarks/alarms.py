@@ -1026,6 +1026,21 @@ def groups_planted(words: Sequence[str]) -> None:
                 print(f"  {attack:<26}{row}")
 
 
+def oracle(n: int = 20, seed: int = 1) -> None:
+    """Of every planted world, in how many draws could be found what audits find?"""
+    print(f"{n} draws; names the more exposed group: oracle, audit, both; wrong: audit")
+    worlds = planted_worlds.WORLDS
+    for k, (name, world) in enumerate(worlds.items()):
+        truth = world.more_exposed
+        found = [planted_worlds.oracle_once(world, (seed, k, d)) for d in range(n)]
+        by_oracle = np.array([one.by_oracle == truth for one in found])
+        by_audit = np.array([one.by_audit == truth for one in found])
+        wrong = sum(one.by_audit not in (None, truth) for one in found)
+        both = int((by_oracle & by_audit).sum())
+        counts = f"{by_oracle.sum():4}{by_audit.sum():4}{both:4}{wrong:4}"
+        print(f"{name:52}{counts}", flush=True)
+
+
 if __name__ == "__main__":
     run_verb(
         {
@@ -1039,5 +1054,6 @@ if __name__ == "__main__":
             "apart": groups_apart,
             "coins": groups_by_coin,
             "planted": groups_planted,
+            "oracle": with_numbers(oracle),
         }
     )

@@ -2,6 +2,7 @@
 
     python -m benchmarks.alarms planted --audits 200 --jobs 16
     python -m benchmarks.alarms planted --world "flipped labels, 1nn" --audits 20
+    python -m benchmarks.alarms oracle [DRAWS] [SEED]
 
 Each audit has people of its own and 20 models of random splits, attacked and decided as
 a release would be, before any downgrade. ``default`` is what an audit says, by two
@@ -26,7 +27,14 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
-from tests.worlds.fleets import People, exact_panel, fleet, people, scores_of
+from tests.worlds.fleets import (
+    Fleet,
+    People,
+    exact_panel,
+    fleet,
+    people,
+    scores_of,
+)
 
 import pcer
 from pcer.measuring.choose_attacks import deciding_attacks
@@ -47,7 +55,8 @@ MODELS = {
     "15nn": KNeighborsClassifier(15),
 }
 
-N_SPLITS, N_PEOPLE = 20, 1_000
+N_SPLITS, N_PEOPLE, N_ORACLE = 20, 1_000, 60
+SURE = 1.959964  # errors from which on the oracle finds a difference
 DEFAULT = "default"
 PAIRS = ((0, 1),)
 
@@ -169,6 +178,46 @@ def audit_once(world: World, seed: tuple[int, ...]) -> Counter:
         counted[name, "both"] += differs and bool(found.benefits_differ[0, 0])
         counted[name, "contradicted"] += bool(found.contradicted[0, 0])
     return counted
+
+
+class Beside(NamedTuple):
+    """Which group an oracle and an audit of the same people find more exposed."""
+
+    by_oracle: int | None  # None where it finds no difference
+    by_audit: int | None
+
+
+def memorisation_of(made: Fleet) -> np.ndarray:
+    """(record,) rise of the true label's probability by training on the record."""
+    of_truth = np.where(made.labels == 1, made.probability, 1 - made.probability)
+    inside = np.where(made.member, of_truth, np.nan)
+    outside = np.where(made.member, np.nan, of_truth)
+    return np.asarray(np.nanmean(inside, axis=0) - np.nanmean(outside, axis=0))
+
+
+def oracle_once(world: World, seed: tuple[int, ...]) -> Beside:
+    """What 60 more models would show of the people of one audit.
+
+    The oracle compares the groups' mean memorisation with its error over records: it
+    measures better than 20 models, not otherwise, and so bounds what can be found.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = world.draw(rng)
+    model = MODELS[world.model]
+    scores = scores_of(fleet(model, drawn, N_SPLITS, rng))
+    memory = memorisation_of(fleet(model, drawn, N_ORACLE, rng))
+    of_groups = [memory[drawn.group == k] for k in (0, 1)]
+    difference = of_groups[1].mean() - of_groups[0].mean()
+    error = np.sqrt(sum(one.var(ddof=1) / len(one) for one in of_groups))
+
+    panel = exact_panel(scores, drawn.group[None])
+    chosen = deciding_attacks([panel], Plan())
+    found = evidence_of(panel, chosen, outcome=world.outcome)
+    differs = bool(found.exposures_differ[0, 0])
+    return Beside(
+        by_oracle=int(difference > 0) if abs(difference) > SURE * error else None,
+        by_audit=int(found.more_exposed[0, 0]) if differs else None,
+    )
 
 
 def double_once(seed: int) -> tuple[bool, bool]:
