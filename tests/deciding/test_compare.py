@@ -356,7 +356,7 @@ def variance_by_loops(trees, group: str) -> float:
     factors = [mutual_by_hand(tree, group) for tree in trees]
     apart = [tree["pooled_exposure"][0]["separation"] for tree in trees]
     p, q = (
-        (1 + (factor - 1) * x) * own
+        (1 + x + (factor - 2) * x**2) * own
         for factor, x, own in zip(factors, apart, people, strict=True)
     )
     others = 2 * min(1.0, math.sqrt(s * t / ((1 - s) * (1 - t)))) * math.sqrt(p * q)

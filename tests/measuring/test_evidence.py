@@ -100,7 +100,7 @@ def test_records_of_reliable_differences_count_as_pairs():
     for one, by_hand in ((steady, factor), (older, 2.0)):
         alone = [by_hand * 0.01**2] * 2
         assert one.exposed.interval_variance == pytest.approx(alone)
-        of_both = 2 * (1 + (by_hand - 1) * 0.5) * 0.01**2
+        of_both = 2 * (1 + 0.5 + (by_hand - 2) * 0.25) * 0.01**2
         error = compare_pairs(one, ((0, 1),)).exposure.error
         assert error**2 == pytest.approx(of_both)
 

@@ -174,6 +174,16 @@ def mutual_factor(reliability: FloatArray | float) -> FloatArray:
     return np.asarray(np.maximum(MUTUAL, of_pairs))
 
 
+def difference_factor(mutual: FloatArray, separation: FloatArray | float) -> FloatArray:
+    """1 + rho + (M - 2) rho^2: what is left of a factor M in a difference of groups.
+
+    From 1 for mixed groups to M for groups that share nothing. What M is above 2 counts
+    by the square, which was enough in made-up worlds (``benchmarks.forests``).
+    """
+    of_pairs = (mutual - MUTUAL) * np.square(separation)
+    return np.asarray(1 + separation + of_pairs)
+
+
 def strata_of(panel: Panel) -> Strata:
     """Records by (label, run, group), as the exact tests need them.
 
@@ -249,7 +259,7 @@ class Measured:
         return replace(
             exposed,
             per_split=by_split(runs.value, panel.split),
-            one_split=(1 + (exposed.mutual - 1) * separation) * people,
+            one_split=difference_factor(exposed.mutual, separation) * people,
             of_records=people,
         )
 
@@ -472,7 +482,7 @@ def _over_all_models(
     pooled = panel.pooled[name]
     of_records = pooled.null_error**2 * variance_inflation
     mutual = mutual_factor(pooled.reliability)
-    least = (1 + (mutual - 1) * pooled.separation) * of_records
+    least = difference_factor(mutual, pooled.separation) * of_records
     one_split = np.fmax(pooled.standard_error**2 * variance_inflation, least)
     covariance = np.full(len(variance_inflation), np.nan)
     if plan.benefit == POSITIVE_RATE:  # the release gives no other covariance
