@@ -151,10 +151,15 @@ def test_records_without_label_or_group(write):
     assert dataset.record_ids.tolist() == [0, 1, 2, *range(4, 12)]
     assert dataset.attribute("race").n_missing == 1
     assert "1 records without a label are left out." in dataset.notes
-    (own,) = (read_table(write(columns), plan(missing_group="group")),)
-    race = own.dataset.attribute("race")
+    few = read_table(write(columns), plan(missing_group="group")).dataset
+    assert few.attribute("race").n_missing == 1
+    columns = {name: values * 9 for name, values in people().items()}
+    columns["race"][:80] = [None] * 80
+    race = read_table(write(columns), plan(missing_group="group"))
+    race = race.dataset.attribute("race")
     assert (race.n_missing, race.group_names[-1]) == (0, "not recorded")
     assert race.codes[0] == len(race.group_names) - 1
+    assert race.declared == {"not recorded"}
 
 
 def test_numbers_can_be_labels_groups_and_categories(write):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import model_selection as folds
+from sklearn.naive_bayes import GaussianNB
 
 import pcer
 from pcer.data import GroupedDataset, ProtectedAttribute, split
@@ -228,6 +229,28 @@ def test_the_missing_are_a_group_where_they_are_enough():
     few = releases(5, missing="group")["race"]
     assert few.subject.groups == ["Black", "White", JOINED]
     assert few.subject.left_out[0].n_people == 5
+
+
+@pytest.mark.parametrize(("n_unknown", "is_group"), [(20, False), (200, True)])
+def test_estimators_settle_before_any_split_who_is_a_group(n_unknown, is_group):
+    rng = np.random.default_rng(8)
+    race = rng.choice(["a", "b"], 900).astype(object)
+    race[rng.permutation(900)[:n_unknown]] = None
+    label = rng.integers(0, 2, 900)
+    release = pcer.release_from_estimator(
+        GaussianNB(),
+        label[:, None] + rng.normal(size=(900, 1)),
+        label,
+        sensitive_features={"race": race},
+        outcome="benefit",
+        n_splits=2,
+        progress=False,
+        about={"missing": "group"},
+    )
+    assert ("not recorded" in release.subject.groups) is is_group
+    assert release.subject.groups[:2] == ["a", "b"]
+    n_left_out = [row.n_people for row in release.subject.left_out]
+    assert n_left_out == ([] if is_group else [n_unknown])
 
 
 def test_other_values_and_other_attributes_have_their_own_words():

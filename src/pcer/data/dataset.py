@@ -25,6 +25,7 @@ Features = npt.NDArray[np.float32]
 UNKNOWN_GROUP = -1
 # "pcersplt": keeps split draws apart from other uses of a seed.
 SPLIT_KEY = 0x70636572_73706C74
+HELD_OUT = 0.3  # share of the records that a split does not train on
 APART = 2  # in place of a label, for records that are in no table
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from pcer.data.dataset import GroupedDataset, ProtectedAttribute
+from pcer.data.dataset import HELD_OUT, GroupedDataset, ProtectedAttribute
 from pcer.data.readers import Column, Columns, as_array, open_table, require_columns
 from pcer.data.task import (
     Category,
@@ -31,7 +31,7 @@ from pcer.errors import InputError, confusable, normalised, require_at_least
 from pcer.metrics import IntArray
 from pcer.release.columns import Coded, column_of
 from pcer.release.disclosure import LEAST_PEOPLE
-from pcer.release.population import NOT_RECORDED, Missing
+from pcer.release.population import NOT_RECORDED, Missing, are_enough
 from pcer.release.records import Outcome
 
 if TYPE_CHECKING:
@@ -226,10 +226,12 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
 
 
 def _divided(column: str, records: Labelled, plan: TablePlan) -> ProtectedAttribute:
-    """The groups of a column; people without a value are one, or in none."""
+    """The groups of a column; people without a value are one, if enough, or in none."""
     rule = GroupRule.of_each(column, records.coded[column].names)
     attribute = divide(column, rule, records.columns)
-    if plan.missing_group == "leave_out" or not attribute.n_missing:
+    positive = records.columns[plan.label] == plan.positive
+    is_group = are_enough(positive[attribute.codes < 0], LEAST_PEOPLE, HELD_OUT)
+    if plan.missing_group == "leave_out" or not (is_group or plan.public):
         return attribute
     n_groups = len(attribute.group_names)
     return ProtectedAttribute(

@@ -47,7 +47,14 @@ from pcer.release.columns import SPLITS, require_one_length
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.joint import guarded
-from pcer.release.population import Attribute, is_outside, named_attribute
+from pcer.release.population import (
+    NOT_RECORDED,
+    Attribute,
+    are_enough,
+    is_outside,
+    named_attribute,
+    without_unrecorded,
+)
 from pcer.release.records import Outcome
 from pcer.release.small_groups import Allowed, Model, allowed_groups
 
@@ -349,6 +356,9 @@ def releases_from_estimator(
     facts: ReleaseFacts,
 ) -> dict[str, Release]:
     """Draw splits, fit, attack and count: a release for each attribute allowed."""
+    attributes = [
+        _with_enough(attribute, records, plan, facts) for attribute in attributes
+    ]
     random_state = state_of(plan.random_state, facts.disclosure, running.store)
     splits = splits_of(
         plan,
@@ -367,6 +377,20 @@ def releases_from_estimator(
 
     candidates, facts = _with_answers(candidates, answers, facts)
     return _releases(facts, records, candidates, member, allowed.attributes, answers)
+
+
+def _with_enough(
+    attribute: Attribute, records: Records, plan: SplitPlan, facts: ReleaseFacts
+) -> Attribute:
+    """The attribute; too few people without a value are no group, before any split."""
+    rule = facts.disclosure
+    if NOT_RECORDED not in attribute.groups or rule.public_data:
+        return attribute
+    place = attribute.groups.index(NOT_RECORDED)
+    positive = records.is_positive[attribute.codes == place]
+    if are_enough(positive, rule.least_people, plan.test_size):
+        return attribute
+    return without_unrecorded(attribute)
 
 
 def _require_both_labels(positive: BoolArray, member: BoolArray) -> None:

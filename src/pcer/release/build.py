@@ -28,7 +28,7 @@ from pcer.release.attack_kinds import attack_kind
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Detail, Disclosure
 from pcer.release.file import FORMAT, VERSION, Release, parse_release
-from pcer.release.population import Attribute, Missing
+from pcer.release.population import NOBODY, Attribute, Missing
 from pcer.release.records import (
     Bound,
     Drawn,
@@ -231,7 +231,7 @@ def count_entries(
 
 def _left_out(entries: Entries, attribute: Attribute) -> list[LeftOutPeople]:
     """How many are in no table by their first reason: the most of any run."""
-    is_counted = np.zeros(len(attribute.codes), dtype=bool)
+    is_counted = attribute.codes != NOBODY
     found = []
     for reason in attribute.left_out:
         chosen = reason.chosen & ~is_counted

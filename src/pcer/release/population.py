@@ -163,6 +163,21 @@ def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
     return attribute._replace(groups=tuple(groups), declared=frozenset(declared))
 
 
+def without_unrecorded(attribute: Attribute) -> Attribute:
+    """The attribute; people without a value are in no group."""
+    place = attribute.groups.index(NOT_RECORDED)
+    return attribute._replace(
+        groups=tuple(name for name in attribute.groups if name != NOT_RECORDED),
+        codes=np.where(attribute.codes == place, NOBODY, attribute.codes),
+    )
+
+
+def are_enough(positive: BoolArray, least: int, share: float) -> bool:
+    """Whether of either label some ``least`` fall to a part with that share of all."""
+    n_positive = int(positive.sum())
+    return min(n_positive, len(positive) - n_positive) * share >= least
+
+
 def is_outside(attributes: Sequence[Attribute]) -> BoolArray:
     """(record,) whether a record lacks one of the attributes."""
     lacks = [attribute.codes == NOBODY for attribute in attributes]

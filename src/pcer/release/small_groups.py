@@ -31,6 +31,7 @@ from pcer.release.population import (
     of_one_population,
     renamed,
     totals_tell,
+    without_unrecorded,
 )
 from pcer.wording import listed
 
@@ -80,7 +81,8 @@ def allowed_groups(
 
     ``attributes`` are first those of the existing releases ``beside``, which stay as
     they are, then new ones, which are all about the same people. ``are_apart``: those
-    in no table were divided apart from others, so that no total tells of them.
+    in no table were divided apart from others, so that no total tells of them; who of
+    them is a group is then settled.
     InputError if no new one may be released.
     """
     # Where tables are coarse, only one attribute is safe: others show what they hide.
@@ -91,12 +93,9 @@ def allowed_groups(
     n_old = len(beside)
     asked = renamed(attributes, names or {})[:n]
     if not rule.public_data:
-        given = asked
-        if any(NOT_RECORDED in one.groups for one in given):
+        if not are_apart and any(NOT_RECORDED in one.groups for one in asked):
             models = [*models]
-            asked = [_with_enough(one, models, rule.least_people) for one in given]
-        # Splits were drawn with those who have no group any more.
-        are_apart &= [one.groups for one in asked] == [one.groups for one in given]
+            asked = [_with_enough(one, models, rule.least_people) for one in asked]
         asked = [*asked[:n_old], *of_one_population(asked)[n_old:]]
     regroupings = regroup(rule, asked, models, are_apart=are_apart)
     for release, old in zip(beside, regroupings, strict=False):
@@ -126,11 +125,7 @@ def _with_enough(
     place = attribute.groups.index(NOT_RECORDED)
     if people[:, :, codes == place].sum(axis=2).min() >= least:
         return attribute
-    is_other = attribute.codes != place
-    return attribute._replace(
-        groups=tuple(name for name in attribute.groups if name != NOT_RECORDED),
-        codes=np.where(is_other, attribute.codes, NOBODY),
-    )
+    return without_unrecorded(attribute)
 
 
 def _require_same_groups(release: Release, regrouping: Regrouping) -> None:
