@@ -141,11 +141,23 @@ class ShownAudit(Shown):
 
         return NormsView(self._audit)
 
-    def opinion(self) -> str:
-        """The auditor's opinion as Markdown, as ``pcer audit --opinion`` writes it."""
-        from pcer.report import to_opinion
+    def opinion(
+        self,
+        *,
+        date: str | None = None,
+        auditor: str | None = None,
+        addressee: str | None = None,
+    ) -> str:
+        """The auditor's opinion as Markdown, as ``pcer audit --opinion`` writes it.
 
-        return to_opinion([self._audit])
+        Args:
+            date: such as "2026-11-19"; no clock is read.
+            auditor: who gives the opinion.
+            addressee: whom it is for.
+        """
+        from pcer.report import signed_by, to_opinion
+
+        return to_opinion([self._audit], signed_by(date, auditor, addressee))
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write the page, as ``pcer audit --html`` does: self-contained, verifiable."""

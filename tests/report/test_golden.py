@@ -86,7 +86,7 @@ def outputs() -> dict[str, str]:
         "compare.txt": text(change_view(changes)),
         "compare.xml": changes_to_junit(changes),
         "trend.txt": text(trend_view(pcer.trend([small.sources[0], small.sources[0]]))),
-        "opinion.md": judged.opinion(),
+        "opinion.md": judged.opinion(date="2026-01-31", auditor="A. Auditor"),
         "plan.txt": text(outlook_view(sizes)),
         "recommend.txt": text(choice_view(choice)),
         "choice.svg": choice_svg(choice),

@@ -196,7 +196,11 @@ HELP: dict[Callable[..., None], str] = {
 }
 MORE = ("datasets", "schema", "receipt", "version")  # verbs that are listed apart
 # What an argument that the library asks for is called here.
-FLAGS = {"positive_label": "--positive", "limits": "--largest-exposure 52"}
+FLAGS = {
+    "positive_label": "--positive",
+    "limits": "--largest-exposure 52",
+    "addressee": "--for",
+}
 QUIETLY = {
     "default": False,
     "expose_value": False,

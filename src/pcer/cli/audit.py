@@ -91,6 +91,7 @@ class Audited(NamedTuple):
     statements: Sequence[str] = ()  # of --fail-on
     view: View = "short"
     lines: Sequence[Sequence[str]] = ()  # of each audit, after its headline
+    signed: report.Signed = report.Signed()  # date, auditor and addressee
 
 
 class Format(NamedTuple):
@@ -136,7 +137,7 @@ FORMATS: dict[str, Format] = {
     ),
     "opinion": Format(
         place("The auditor's opinion, as Markdown for a word processor."),
-        lambda asked: report.to_opinion(asked.audits),
+        lambda asked: report.to_opinion(asked.audits, asked.signed),
     ),
     "picture": Format(
         place("One image, as SVG: headline, six answers, digest."),
@@ -225,6 +226,9 @@ def audit(
     paper: bool = optional(
         "The paper's view alone, by its gap.", "--paper", default=False
     ),
+    date: Given = optional("Date of the opinion: 2026-11-19.", metavar="DATE"),
+    auditor: Given = optional("Who gives the opinion.", metavar="NAME"),
+    addressee: Given = optional("Whom the opinion is for.", "--for", metavar="NAME"),
     allow_large: Files = ALLOW_LARGE,
     **paths: Given,
 ) -> None:
@@ -238,6 +242,7 @@ def audit(
         "policy": None if policy_file is None else auditing.read_policy(policy_file),
     }
     plan = _plan(plan_file, asked, is_strict=strict)
+    signed = _signed(paths["opinion"], date, auditor, addressee)
     view = _view(summary=summary, paper=paper, full=full)
     statements = _statements(fail_on or [])
     with many_objects():
@@ -247,9 +252,8 @@ def audit(
         outputs = Outputs(files, **paths)
         audited = audit_all([*files, *(family or [])], read, plan, beside)
         lines = _setting_lines(audited.audits, settings or [])
-        outputs.write(
-            renderers(audited._replace(statements=statements, view=view, lines=lines))
-        )
+        audited = audited._replace(statements=statements, view=view, lines=lines)
+        outputs.write(renderers(audited._replace(signed=signed)))
     if not outputs.uses_stdout:
         print_audits(audited.audits, view, lines)
         outputs.print_places()
@@ -436,6 +440,18 @@ def _plan(file: Path | None, options: Mapping[str, Any], *, is_strict: bool) -> 
         policy = changes.get("policy") or plan.policy or Policy()
         changes["policy"] = policy.model_copy(update={"strict": True})
     return plan.model_copy(update=changes)
+
+
+def _signed(
+    opinion: Given, date: Given, auditor: Given, addressee: Given
+) -> report.Signed:
+    """Date, auditor and addressee, which only an opinion shows."""
+    signed = report.signed_by(date, auditor, addressee)
+    if opinion is None and any(signed):
+        raise InputError(
+            "--date, --auditor and --for stand in an opinion; add --opinion FILE."
+        )
+    return signed
 
 
 def _statements(fail_on: list[str]) -> list[str]:

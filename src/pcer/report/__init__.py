@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from pcer.report.formats.junit import to_junit
 from pcer.report.formats.latex import to_latex_tables
-from pcer.report.formats.markdown import to_markdown_page, to_opinion
+from pcer.report.formats.markdown import to_markdown_page
 from pcer.report.formats.numbers import to_frame, to_metrics
+from pcer.report.formats.opinion import Signed, signed_by, to_opinion
 from pcer.report.page import to_report
 from pcer.report.pictures.card import picture_of
 from pcer.report.show import (
@@ -29,8 +30,10 @@ from pcer.report.verify import verify_audits, verify_picture, verify_report
 __all__ = [
     "NormsView",
     "PaperView",
+    "Signed",
     "picture_of",
     "save_page",
+    "signed_by",
     "to_chart",
     "to_frame",
     "to_junit",
