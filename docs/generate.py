@@ -26,7 +26,7 @@ GALLERY = {
     "forest": (
         [ROOT / "examples" / "compas-forest.release.json"],
         "forest.png",
-        "A random forest on COMPAS: one group is easier to recognise and worse served.",
+        "A random forest on COMPAS: one group is easier to spot and worse served.",
     ),
     "logistic": (
         [ROOT / "examples" / "compas-logistic.release.json"],

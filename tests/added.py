@@ -12,6 +12,7 @@ import torch
 
 import pcer
 from pcer.attacks import SettingScores, attack_models, draw_coins
+from pcer.auditing import sentences
 from pcer.auditing.policy import read_policy
 from pcer.data import load
 from pcer.release import attack_kinds
@@ -76,7 +77,8 @@ def test_an_attack_measures_placebos_and_is_audited(plain_release):
     audit = pcer.audit(release, pcer.Plan(attack="the mean confidence"))
     found = audit.settings[0].groups["Other"].exposure.value
     assert found == pytest.approx(exposures["Other"][mine].value)
-    assert "points of confidence" in " ".join(audit.account)
+    easier = sentences.of(audit, audit.told).rows[1]
+    assert "(the mean confidence" in easier.figures[0].replace("(mean", "(the mean")
 
 
 def test_an_attack_may_be_calibrated_by_other_models(monkeypatch):
@@ -105,10 +107,11 @@ def test_a_benefit_is_planned_asked_for_said_and_framed(tmp_path):
         counts = [one.groups[name].test for one in release.runs]
         share = [(cells.tp + cells.tn) / cells.n for cells in counts]
         assert min(share) <= group.benefit.mean <= max(share)
-    assert "are judged rightly" in audit.account[0]
+    serving = sentences.of(audit, audit.told).rows[2]
+    (figure,) = (one for one in serving.figures if one.startswith("Judged rightly: "))
     assert "judged rightly" in audit.paper().to_latex()
     shown = passed("audit", GOOD, "--full", "--benefit", "accuracy").stdout
-    assert " ".join(audit.account[0].split()) in " ".join(shown.split())
+    assert figure in " ".join(shown.split())
 
     plan = tmp_path / "plan.toml"
     plan.write_text('benefit = "accuracy"\nresamples = 50\nnull_draws = 50\n')

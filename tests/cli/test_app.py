@@ -96,8 +96,10 @@ def test_quiet_leaves_the_result_the_exit_code_and_errors():
     loud = passed("audit", GOOD, *fail, code=1)
     for words in (("-q", "audit", GOOD, *fail), ("audit", GOOD, *fail, "--quiet")):
         done = passed(*words, code=1)
-        assert (done.stdout, done.stderr) == (loud.stdout, "")
+        assert (done.stdout, done.stderr) == (loud.stdout, loud.stderr)
     assert "--fail-on is met" in loud.stderr
+    brief = passed("audit", GOOD, "-q")
+    assert (brief.stdout.count("\n"), brief.stderr) == (1, "")
     assert "More: --full" in passed("audit", GOOD).stdout
     assert "More: --full" not in passed("audit", GOOD, "-q").stdout
     assert "nowhere.json" in refusal("-q", "audit", "nowhere.json")
@@ -107,7 +109,8 @@ def test_colours_are_for_terminals_and_can_be_refused():
     forest = ROOT / "examples/compas-forest.release.json"
     terminal = {"TERM": "xterm-256color"}
     coloured = passed("audit", forest, FORCE_COLOR="1", **terminal).stdout
-    assert "\x1b[1;31m[double_disadvantage]\x1b[0m" in coloured
+    assert "\x1b[1;31mOften.\x1b[0m" in coloured  # an alarm
+    assert "\x1b[1mYes: African-American.\x1b[0m" in coloured  # none
     plain = passed("audit", forest, FORCE_COLOR="1", NO_COLOR="1", **terminal).stdout
     assert not re.search(r"\x1b\[[\d;]*3[0-7]m", plain)
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == passed("audit", forest).stdout

@@ -313,7 +313,7 @@ class ComparedRate(NamedTuple):
 
 
 def _double_disadvantage(compared: ComparedPair) -> answers.DoubleDisadvantage:
-    """Who is both easier to recognise and worse served?"""
+    """Who is both easier to spot and gets the worse predictions?"""
     evidence = compared.here.evidence
     place = compared.place
     group = int(evidence.double_disadvantage[place])

@@ -232,14 +232,14 @@ def _served(audit: Audit, setting: SettingResult) -> ServedAnswer:
             right=group.accuracy,
         )
         groups.append(served)
+    wrongly = []
+    for pair in _largest_first(setting.pairs, "wrongly"):
+        wrongly.append(_served_pair(pair, pair.wrongly, pair.wrongly.answer))
     return ServedAnswer(
         error=error,
         other_error=other,
         benefit=audit.plan.benefit,
-        wrongly=[
-            _served_pair(pair, pair.wrongly, pair.wrongly.answer)
-            for pair in _largest_first(setting.pairs, "wrongly")
-        ],
+        wrongly=wrongly,
         rates=[
             _served_pair(pair, pair.outcomes, pair.outcomes.answer)
             for pair in _largest_first(setting.pairs, "outcomes")

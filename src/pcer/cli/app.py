@@ -182,8 +182,7 @@ HELP: dict[Callable[..., None], str] = {
         "if none does."
     ),
     audit.audit: (
-        "Audit a release: who is easier to recognise, who is worse served, and how "
-        "sure."
+        "Audit a release: who is easier to spot, who is worse served, and how sure."
     ),
     release.release: (
         "Make a release per protected attribute from a table of predictions of any "
@@ -219,7 +218,7 @@ def made_of(verbs: Mapping[Callable[..., None], str]) -> typer.Typer:
         name="pcer",
         cls=VerbGroup,
         help=(
-            "Audit who pays for privacy: who is easier to recognise, who is worse "
+            "Audit who pays for privacy: who is easier to spot, who is worse "
             "served, and whether the data can tell."
         ),
         context_settings={"help_option_names": ["-h", "--help"]},

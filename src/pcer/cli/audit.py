@@ -21,6 +21,7 @@ import typer
 
 from pcer import auditing, deciding, report
 from pcer._version import __version__
+from pcer.auditing import sentences
 from pcer.auditing.audit import judge_tested
 from pcer.auditing.record import Audit, parse_plan, result_json
 from pcer.cli import options as options_module
@@ -232,7 +233,7 @@ def audit(
     allow_large: Files = ALLOW_LARGE,
     **paths: Given,
 ) -> None:
-    """Audit releases: who is easier to recognise, who is worse served."""
+    """Audit releases: who is easier to spot, who is worse served."""
     asked = {
         "benefit": benefit,
         "attack": attack,
@@ -390,16 +391,15 @@ def print_audits(
     audits = as_shown([*audits])
     no_lines: list[Sequence[str]] = [()] * len(audits)
     width = outputs_module.columns()
-    views = []
     for audited, lines in zip(audits, also or no_lines, strict=True):
         if view == "summary":
             typer.echo(" ".join([summary_line(audited), *lines]))
         else:
-            views.append([*terminal_parts(view_of(audited, view, lines), width)])
+            parts = [*terminal_parts(view_of(audited, view, lines), width)]
+            rows = sentences.of(audited, audited.told).rows
+            outputs_module.print_parts(parts, rows=rows)
     if len(audits) > 1 and view in ("short", "full"):
-        views.append([*terminal_parts([summary_table(audits)], width)])
-    for parts in views:
-        outputs_module.print_parts(parts)
+        outputs_module.print_parts([*terminal_parts([summary_table(audits)], width)])
     if view == "short":
         outputs_module.note(MORE, err=False, wraps=True)
 
@@ -413,7 +413,7 @@ def _setting_lines(audits: Sequence[Audit], names: Sequence[str]) -> list[list[s
 
 
 def _view(*, summary: bool, paper: bool, full: bool) -> View:
-    """The view that is asked for."""
+    """The view that is asked for; without one, --quiet has a line a release."""
     if summary + paper + full > 1:
         raise InputError(
             "--summary, --paper and --full exclude each other; choose one."
@@ -422,7 +422,9 @@ def _view(*, summary: bool, paper: bool, full: bool) -> View:
         return "summary"
     if paper:
         return "paper"
-    return "full" if full else "short"
+    if full:
+        return "full"
+    return "summary" if outputs_module.QUIET.get() else "short"
 
 
 def _plan(file: Path | None, options: Mapping[str, Any], *, is_strict: bool) -> Plan:
@@ -515,6 +517,6 @@ def _exit_if_met(audits: Sequence[Audit], statements: Sequence[str]) -> None:
     notes = [f"--fail-on is met: {'; '.join(met)}."] if met else []
     notes += broken
     for note in notes:
-        outputs_module.note(f"pcer: {note}")
+        outputs_module.say(f"pcer: {note}", err=True)
     if notes:
         raise typer.Exit(ExitCode.FINDING)

@@ -11,9 +11,10 @@ To add an output: an option of the verb that names a place, and what renders it.
 from __future__ import annotations
 
 import platform
+import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from enum import IntEnum
@@ -28,10 +29,10 @@ from rich.table import Column
 from rich.text import Text
 
 from pcer._version import __version__
+from pcer.auditing.sentences.rows import Row
 from pcer.cli.options import require_packages
 from pcer.errors import OutputError, printable
 from pcer.files import make_folder, write_files
-from pcer.measuring.plan import SETTING_VERDICTS
 from pcer.report.formats.terminal import NARROWEST, WIDTH, terminal_parts, wrapped
 from pcer.report.table import Part
 
@@ -46,8 +47,6 @@ PLACES = {"html": "Report", "opinion": "Opinion", FIGURES: "Figures"}
 # Columns of a progress line besides what it is doing: bar, count, unit, times.
 COUNTED = 52
 SPEED_SECONDS = 600.0  # window of the speed estimate
-# Of verdicts, by how severe they are.
-COLOURS = {"red": "bold red", "amber": "yellow", "blue": "blue", "grey": "dim"}
 QUIET = ContextVar("QUIET", default=False)  # no progress and no notes: --quiet
 # What running commands keep, in words for a stopped command; the innermost last.
 KEPT: list[Callable[[], str]] = []
@@ -180,14 +179,16 @@ def show(shown: Iterable[Part], *, stderr: bool = False) -> None:
     print_parts([*terminal_parts(shown, columns())], stderr=stderr)
 
 
-def print_parts(parts: Iterable[tuple[str, str]], *, stderr: bool = False) -> None:
-    """Print titles in bold, verdicts in colour, an empty line after each body."""
+def print_parts(
+    parts: Iterable[tuple[str, str]], *, stderr: bool = False, rows: Sequence[Row] = ()
+) -> None:
+    """Print titles and answers in bold, alarms in colour, a line after each body."""
     console = Console(stderr=stderr)
     for title, body in parts:
         console.print(Text(title, style="bold"), soft_wrap=True)
         text = Text(f"{body}\n" if body else "")
-        for verdict in SETTING_VERDICTS:
-            text.highlight_words([f"[{verdict.value}]"], COLOURS[verdict.severity])
+        for row in rows:
+            text.highlight_regex(_answer_pattern(row))
         console.print(text, soft_wrap=True)
 
 
@@ -298,3 +299,16 @@ def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None
     line = f"{when} {what}: {models}, in {state.seconds:.1f} s; {engine}, {versions}\n"
     with suppress(OSError), (folder / "run.log").open("a", encoding="utf-8") as stream:
         stream.write(line)
+
+
+def _answer_pattern(row: Row) -> str:
+    """Where a row's answer stands, over lines; its groups are named by their styles."""
+    question = _over_lines(row.question)
+    answer = _over_lines(f"{row.answer}.")
+    if row.is_alarm:
+        answer = f"(?P<red>{answer})"
+    return rf"{question}\s+(?P<bold>{answer})"
+
+
+def _over_lines(text: str) -> str:
+    return r"\s+".join(map(re.escape, text.split()))

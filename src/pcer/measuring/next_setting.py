@@ -3,7 +3,7 @@
 ``auditing.audit`` asks it once for the setting that the headline is about; the next
 step of every output is made from ``NextSetting``. A setting counts where it lowers the
 highest exposure beyond chance, and where its accuracy is clearly above that of always
-guessing the majority. To ask more of a setting: a condition in ``next_setting``.
+guessing the majority. To add a condition: a line of the loop in ``next_setting``.
 """
 
 from __future__ import annotations

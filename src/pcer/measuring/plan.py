@@ -110,8 +110,7 @@ class BenefitKind(NamedTuple):
     """A rate that a group can receive, and its words: a row of ``BENEFITS``.
 
     The rate is people in the cells ``counted`` among those in the cells ``among``, of a
-    table of tp, fp, tn and fn. Sentences have the places that ``sentences.telling``
-    fills: ``{who}``, ``{means}``, ``{often}`` and so on.
+    table of tp, fp, tn and fn.
     """
 
     name: str
@@ -119,10 +118,7 @@ class BenefitKind(NamedTuple):
     among: tuple[str, ...]
     more_is: Outcome | None  # None: whatever a positive prediction is for people
     head: str  # of a column of a table
-    share: str  # the rate in a note below a table
-    differ: str  # the headline's half
-    moved: str  # who becomes more, or fewer, with another setting
-    account: str  # in the account for people affected
+    share: str  # the rate in a sentence, and in a note below a table
 
     def counted_in(self, counts: Counts) -> FloatArray:
         """How many people the rate counts."""
@@ -147,9 +143,6 @@ BENEFITS: Final = (
         more_is=None,
         head="predicted\npositive,\nof 100",
         share="predicted positive",
-        differ="{who} {means} {often}: {high} of 100, against {low}{reference}{more}.",
-        moved="{who} {means}",
-        account="Out of 100 {people}, about {rates} {means}{here}.",
     ),
     BenefitKind(
         name="true_positive_rate",
@@ -158,14 +151,6 @@ BENEFITS: Final = (
         more_is=None,
         head="predicted\npositive, of 100\nwho qualify",
         share="predicted positive, of those who qualify",
-        differ=(
-            "Among people with a positive label, {who} {means} {often}: {high} of 100, "
-            "against {low}{reference}{more}."
-        ),
-        moved="{who} with a positive label {means}",
-        account=(
-            "Out of 100 {people} with a positive label, about {rates} {means}{here}."
-        ),
     ),
     BenefitKind(
         name="precision",
@@ -174,12 +159,6 @@ BENEFITS: Final = (
         more_is="benefit",  # to be flagged rightly is never a harm
         head="qualify, of 100\npredicted\npositive",
         share="qualify, of those predicted positive",
-        differ=(
-            "Positive predictions for {who} are right {often}: {high} of 100, against "
-            "{low}{reference}{more}."
-        ),
-        moved="positive predictions for {who} are right",
-        account="Out of 100 positive predictions, about {rates} are right.",
     ),
     BenefitKind(
         name="false_positive_rate",
@@ -188,14 +167,6 @@ BENEFITS: Final = (
         more_is="harm",  # to be judged wrongly is never a benefit
         head="predicted\npositive, of 100\nwith a\nnegative label",
         share="predicted positive, of those with a negative label",
-        differ=(
-            "Among people with a negative label, {who} {means} {often}: {high} of 100, "
-            "against {low}{reference}{more}."
-        ),
-        moved="{who} with a negative label {means}",
-        account=(
-            "Out of 100 {people} with a negative label, about {rates} {means}{here}."
-        ),
     ),
     BenefitKind(
         name="false_negative_rate",
@@ -204,15 +175,6 @@ BENEFITS: Final = (
         more_is="harm",
         head="predicted\nnegative, of 100\nwith a\npositive label",
         share="predicted negative, of those with a positive label",
-        differ=(
-            "Among people with a positive label, {who} are predicted negative {often}: "
-            "{high} of 100, against {low}{reference}{more}."
-        ),
-        moved="{who} with a positive label are predicted negative",
-        account=(
-            "Out of 100 {people} with a positive label, about {rates} are predicted "
-            "negative."
-        ),
     ),
 )
 BENEFIT_KINDS: Final = {kind.name: kind for kind in BENEFITS}

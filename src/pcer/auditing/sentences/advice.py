@@ -160,13 +160,6 @@ def choosing_command(audit: Audit) -> Iterator[str]:
     yield say("next", "choose", exposure=f"{max(next_half_point, 50.5):g}")
 
 
-def _rates(
-    setting: SettingResult, names: tuple[str, str]
-) -> tuple[float, float] | None:
-    first, second = (setting.groups[name].benefit.mean for name in names)
-    return None if first is None or second is None else (first, second)
-
-
 # Where a difference may be there.
 OPEN: Final = (Verdict.NO_DIFFERENCE_SHOWN, Verdict.FLOOR_DOMINATED)
 

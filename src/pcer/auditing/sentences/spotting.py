@@ -313,7 +313,8 @@ def _doubts(pair: EasierPair) -> Iterator[str]:
         return
     p = pair.p_value
     if pair.answer != "differs" and p is not None and p <= SIGNIFICANCE:
-        yield say("easier", "undetected", p=p_words(p))
+        attack = attack_kind(pair.by_attack[0].attack).phrase
+        yield say("easier", "undetected", attack=attack, p=p_words(p))
     if pair.contradicted:
         one, other = [attack_kind(found.attack).phrase for found in pair.by_attack[:2]]
         yield capital(say("easier", "contradicted", one=one, other=other))
