@@ -115,8 +115,9 @@ def test_few_settings_on_one_split_are_released_and_give_nobody_away(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("certain_cells", [True, False])
-@pytest.mark.parametrize("n_models", [30, 60, 120])
+@pytest.mark.parametrize(
+    ("n_models", "certain_cells"), [(30, True), (60, False), (120, True)]
+)
 def test_many_settings_on_one_split_are_refused_or_give_nobody_away(
     n_models, certain_cells
 ):

@@ -37,7 +37,7 @@ from pcer.release.population import Attribute
 from pcer.wording import plural
 
 ABSENT = 2  # the part and the answer of people whom a model did not score
-MOST_NODES = 200  # of one search for whole numbers; then a class counts as certain
+MOST_NODES = 50  # of one search for whole numbers; then a class counts as certain
 # More equations than this, for a quarter as many classes, and no search ends in time.
 MANY_EQUATIONS = 24
 MOVED = 1e-6  # what a linear program changes by less is rounding
