@@ -7,9 +7,10 @@ import re
 from dataclasses import fields
 
 import pytest
+import typer
 from rich.console import Console
 
-from pcer.cli.app import app
+from pcer.cli.app import SUCCESSORS, app
 from pcer.cli.options import (
     TABLE_OF,
     TrainKeys,
@@ -109,7 +110,12 @@ def test_options_become_settings_and_what_was_not_said_stays_default():
 
 
 WHOLE = {
-    "train": {"dp_delta": 1e-6, "budget_per_person": 2, "settings": {"width": 16}},
+    "train": {
+        "dp_delta": 1e-6,
+        "learning_rate": 0.1,
+        "budget_per_person": 2,
+        "settings": {"width": 16},
+    },
     "table": {"drop": ["name"]},
     "disclosure": {"certain_cells": False},
 }
@@ -137,6 +143,38 @@ def test_every_setting_is_an_option_or_a_key_and_heeded_or_refused():
     assert set(OF_NETWORKS) >= set(TrainKeys.model_fields) - {"settings"}
 
 
+def own_options() -> dict[str, list[str]]:
+    """Options of each verb, the study's too; --x/--no-x is one.
+
+    Not counted are --help and --quiet, which every verb has, and options of pcer itself.
+    """
+    group = typer.main.get_command(app)
+    found = {}
+    for verb in group.list_commands(None):
+        found[verb] = [
+            option.opts[0]
+            for option in group.get_command(None, verb).params
+            if option.param_type_name == "option"
+            and option.name not in ("help", "quiet")
+        ]
+    return found
+
+
+def test_all_verbs_together_have_at_most_130_options():
+    found = own_options()
+    assert {"audit", "reproduce", "version"} <= found.keys()
+    assert "--opinion" in found["audit"]
+    assert sum(map(len, found.values())) <= 130
+
+
+@pytest.mark.parametrize(("verb", "option"), SUCCESSORS)
+def test_an_option_that_is_gone_is_refused_with_what_does_its_work(verb, option):
+    assert option not in own_options()[verb]
+    sentence = refusal(verb, option, "1")
+    use = SUCCESSORS[verb, option]
+    assert sentence == f"pcer: pcer {verb} {option} is gone; use {use}.\n"
+
+
 def test_values_by_key_and_none_where_nothing_is_said():
     values = read_config(config(**WHOLE)[1])
     given = {key: value for table in WHOLE.values() for key, value in table.items()}
@@ -155,7 +193,7 @@ def test_a_verb_has_at_most_16_statements(verb):
 
 
 def test_help_shows_the_defaults_that_are_stated_elsewhere():
-    of_train = ("25", "256", "0.05", "64, 32", "dp-sgd", "cpu")
+    of_train = ("25", "256", "64, 32", "dp-sgd", "cpu")
     of_release = ("y_true", "y_pred", "split", "0.5", "unknown")
     for verb, defaults in (("train", of_train), ("release", of_release)):
         shown = passed(verb, "--help", COLUMNS="200").stdout

@@ -495,7 +495,8 @@ def test_the_verb_exits_by_the_choice_and_takes_limits_of_a_policy(
     policy = tmp_path / "pcer.toml"
     policy.write_text("largest_exposure = 53\nleast_accuracy = 70\n")
     assert "Train b" in passed("recommend", tmp_path, "--policy", policy).stdout
-    assert "most_spent" in refusal("recommend", hostile_path, "--most-spent", "-1")
+    least = refusal("recommend", hostile_path, "--least-accuracy", "-1")
+    assert "least_accuracy" in least
 
 
 COMPAS = Path(__file__).parents[2] / "studies/paper/compas.race.release.json"

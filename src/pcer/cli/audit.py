@@ -253,11 +253,11 @@ def audit(
         outputs = Outputs(files, **paths)
         audited = audit_all([*files, *(family or [])], read, plan, beside)
         lines = _setting_lines(audited.audits, settings or [])
-        audited = audited._replace(statements=statements, view=view, lines=lines)
-        outputs.write(renderers(audited._replace(signed=signed)))
-    if not outputs.uses_stdout:
-        print_audits(audited.audits, view, lines)
-        outputs.print_places()
+        audited = audited._replace(
+            statements=statements, view=view, lines=lines, signed=signed
+        )
+        outputs.write(renderers(audited))
+    _show(outputs, audited)
     _exit_if_met(audited.audits, statements)
 
 
@@ -402,6 +402,13 @@ def print_audits(
         outputs_module.print_parts([*terminal_parts([summary_table(audits)], width)])
     if view == "short":
         outputs_module.note(MORE, err=False, wraps=True)
+
+
+def _show(outputs: Outputs, audited: Audited) -> None:
+    """Print the audits and where files are, unless stdout holds one of them."""
+    if not outputs.uses_stdout:
+        print_audits(audited.audits, audited.view, audited.lines)
+        outputs.print_places()
 
 
 def _setting_lines(audits: Sequence[Audit], names: Sequence[str]) -> list[list[str]]:

@@ -20,7 +20,7 @@ from pcer.deciding import compare as compare_module
 from pcer.deciding import recommend as recommend_module
 from pcer.deciding import trend as trend_module
 from pcer.deciding.compare import Changes, ChangeVerdict
-from pcer.deciding.planner import Outlook, detectable
+from pcer.deciding.planner import detectable
 from pcer.errors import InputError
 from pcer.measuring.plan import Policy
 from pcer.release.file import read_releases, release_file, release_files
@@ -77,24 +77,9 @@ def recommend(
     largest_exposure: float | None = optional(
         "Most that an attacker is right, of 100 (coin: 50)."
     ),
-    largest_difference: float | None = optional(
-        "Of that between two groups, in points."
-    ),
-    largest_outcome_gap: float | None = optional(
-        "Of outcomes of two groups, in points of 100."
-    ),
-    largest_odds_gap: float | None = optional(
-        "The same among people with the same true outcome."
-    ),
-    largest_disparity: float | None = optional(
-        "Size of Δ PCER, where both exposures are detected."
-    ),
-    most_spent: float | None = optional(
-        "Epsilon that a group spends on average, by receipts."
-    ),
     least_accuracy: float | None = optional("On test records, of 100."),
     policy: Path | None = optional(
-        "Limits from a policy file: docs/reports.md.", metavar="FILE"
+        "These limits, and five more, from a file: docs/choosing.md.", metavar="FILE"
     ),
     json_path: Given = place("Every number.", "--json"),
     html: Given = place("A page with the chart."),
@@ -110,11 +95,6 @@ def recommend(
             read,
             policy=limits,
             largest_exposure=largest_exposure,
-            largest_difference=largest_difference,
-            largest_outcome_gap=largest_outcome_gap,
-            largest_odds_gap=largest_odds_gap,
-            largest_disparity=largest_disparity,
-            most_spent=most_spent,
             least_accuracy=least_accuracy,
         )
     outputs.give(
@@ -193,25 +173,18 @@ def plan(
     attack: Given = optional(
         "gap; from a release any attack in it; default: the strongest."
     ),
-    exposure: float | None = optional(
-        "Of the less exposed group; default: 0, or the release's."
-    ),
     setting: Given = optional("One of several in a release, such as 'ε = 1'."),
-    figures: Given = optional(
-        "The curve over splits as SVG, PNG and PDF.", metavar="DIR"
-    ),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Before training: how small an exposure or difference an audit could show."""
     file = None if release is None else release_file(release)
-    outputs = Outputs([] if file is None else [file], json=json_path, figures=figures)
+    outputs = Outputs([] if file is None else [file], json=json_path)
     asked: dict[str, Any] = {
         "accuracy": _accuracy(accuracy),
         "test_size": test_size,
         "n_splits": n_splits,
         "n_settings": n_settings,
         "attack": attack,
-        "exposure": exposure,
         "target": target,
         "setting": setting,
     }
@@ -227,11 +200,7 @@ def plan(
         (earlier,) = read_releases([file], allow_large or [])
         with options_module.about(file):
             outlook = detectable(earlier, **asked)
-    outputs.give(
-        outlook_view(outlook),
-        json=outlook.to_json,
-        figures=lambda: _drawn(outlook),
-    )
+    outputs.give(outlook_view(outlook), json=outlook.to_json)
 
 
 def _accuracy(text: str | None) -> float | dict[str, Any] | None:
@@ -242,10 +211,3 @@ def _accuracy(text: str | None) -> float | dict[str, Any] | None:
         return float(text)
     except ValueError:
         return options_module.parse_named(text, float, option="--accuracy")
-
-
-def _drawn(outlook: Outlook) -> dict[str, bytes]:
-    """The curve over splits, in three formats."""
-    from pcer.report.pictures.charts import draw_outlook  # slow to import
-
-    return draw_outlook(outlook)

@@ -36,6 +36,7 @@ class TrainKeys(Record):
     """Table ``[train]`` of a run file; ``docs/training.md`` explains every key."""
 
     dp_delta: float | None = None
+    learning_rate: float | None = None
     sample_rate: float | None = None
     budget_per_person: float | None = None
     n_steps: int | None = None

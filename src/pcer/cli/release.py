@@ -184,7 +184,6 @@ def release(
     # A score stands instead of predicted labels.
     instead: dict[str, Any] = {} if y_score is None else {"y_pred": None}
     read = from_options(PredictionColumns, columns, **instead)
-    secret = given_secret(secret_file, is_needed=not public_data)
     disclosure = disclosure_rule(
         {
             "public_data": public_data,
@@ -192,7 +191,7 @@ def release(
             "certain_cells": certain_cells,
             "joint": joint,
         },
-        secret=secret,
+        secret=given_secret(secret_file, is_needed=not public_data),
     )
     said = from_options(ReleaseFacts, facts, disclosure=disclosure)
     paths = _paths(attributes or [], said.dataset, out)
@@ -209,7 +208,6 @@ def release(
             on_step=lambda doing: status.update(doing.capitalize()),
             on_rows=lambda rows, views: None if are_alone else updates.see(rows, views),
         )
-    updates.require_none(releases)
     _write(releases, paths, out, updates)
 
 
@@ -325,6 +323,7 @@ def _write(
     updates: Updates,
 ) -> None:
     """Write all releases or none, and say on stderr what is in them."""
+    updates.require_none(releases)
     is_file = Path(out) in paths.values()
     contents = {
         str(paths[name]): release.to_json() for name, release in releases.items()

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pcer.auditing.record import Audit
-from pcer.deciding.planner import Outlook
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown, write_files
 from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
 from pcer.report.pictures import looks, panels
-from pcer.report.pictures.decisions import outlook_svg
 from pcer.report.pictures.looks import COLOUR_OF
 from pcer.report.tables import background
 from pcer.report.tables.background import PairRow
@@ -292,11 +290,6 @@ def draw_figures(
             if chart is not None:
                 files |= files_of(f"{stem}-{name}", panels.chart_svg(chart))
     return files
-
-
-def draw_outlook(outlook: Outlook) -> dict[str, bytes]:
-    """The curve over splits in every format, by file name."""
-    return files_of("outlook", outlook_svg(outlook))
 
 
 def file_name(audit: Audit) -> str:
