@@ -272,7 +272,7 @@ RECORDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "people, equal": lambda rng, n: np.full(n, int(rng.integers(2, 6))),
     "people, unequal": lambda rng, n: rng.geometric(0.4, n),
     "people, very unequal": lambda rng, n: np.minimum(
-        np.ceil(rng.lognormal(0, 1.2, n)).astype(int), 60
+        np.ceil(rng.lognormal(0, 1.2, n)).astype(int), 15
     ),
 }
 
@@ -289,8 +289,8 @@ def accusations(seed: int, draw: int) -> tuple[str, list[str]]:
 
 
 def honest_release(rng: np.random.Generator, kind: str) -> pcer.Release:
-    """A release of a fitted model of 200 to 1,200 records of two groups."""
-    n = int(np.exp(rng.uniform(np.log(200), np.log(1_200))))
+    """A release of a fitted model of 400 to 1,200 records of two groups."""
+    n = int(np.exp(rng.uniform(np.log(400), np.log(1_200))))
     person = np.repeat(np.arange(n), RECORDS[kind](rng, n))[:n]
     group = (rng.random(n) < rng.uniform(0.25, 0.5)).astype(int)[person]
     x = rng.normal(size=(n, 4))
