@@ -249,7 +249,8 @@ def test_a_group_of_too_few_people_is_named_and_does_not_decide_which_is_nearest
     )
     assert found.nearest.model == "b"
     assert not any(
-        "To choose" in step for step in pcer.audit(released(made)).next_steps
+        "pcer recommend RELEASE" in step
+        for step in pcer.audit(released(made)).next_steps
     )
 
 
@@ -298,11 +299,10 @@ def test_what_would_decide_a_setting_decides_all_numbers_inside_or_one_outside()
     assert needed(60, -0.9)[0] > SPLITS
 
 
-def test_an_audit_ends_with_a_command_that_some_setting_answers():
-    *_, last = pcer.audit(released()).next_steps
-    start, limit = last.rsplit(" ", 1)
-    assert start == "To choose: pcer recommend RELEASE --largest-exposure"
-    assert chosen(pcer.recommend(released(), largest_exposure=float(limit))) == "b"
+def test_the_next_step_has_a_command_that_some_setting_answers():
+    step, *_ = pcer.audit(COMPAS).next_steps
+    limit = re.search(r"pcer recommend RELEASE --largest-exposure ([0-9.]+)$", step)[1]
+    assert pcer.recommend(COMPAS, largest_exposure=float(limit)).choice is not None
 
 
 @pytest.mark.parametrize(("limit", "is_splits"), [(54.5, True), (52.7, False)])
