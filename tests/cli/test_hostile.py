@@ -70,7 +70,6 @@ def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
         assert not unseen(text, besides=LAYOUT if name == "page" else "\n"), name
     backslash = {
         "page": "\\",
-        "junit": "\\",
         "markdown": r"\\",
         "latex": r"\textbackslash{}",
     }

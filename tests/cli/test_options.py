@@ -169,10 +169,10 @@ def test_all_verbs_together_have_at_most_130_options():
 
 @pytest.mark.parametrize(("verb", "option"), SUCCESSORS)
 def test_an_option_that_is_gone_is_refused_with_what_does_its_work(verb, option):
-    assert option not in own_options()[verb]
-    sentence = refusal(verb, option, "1")
+    assert f"--{option}" not in own_options()[verb]
+    sentence = refusal(verb, f"--{option}", "1")
     use = SUCCESSORS[verb, option]
-    assert sentence == f"pcer: pcer {verb} {option} is gone; use {use}.\n"
+    assert sentence == f"pcer: pcer {verb} --{option} is gone; use {use}.\n"
 
 
 def test_values_by_key_and_none_where_nothing_is_said():

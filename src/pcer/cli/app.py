@@ -203,14 +203,14 @@ FLAGS = {
 # What does the work of options that are gone, by verb and option.
 IN_POLICY = "its key in a policy file, --policy FILE: docs/choosing.md"
 SUCCESSORS = {
-    ("plan", "--exposure"): "pcer.detectable(..., exposure=...) in Python",
-    ("plan", "--figures"): "pcer.detectable(...).plot() in Python",
-    ("recommend", "--largest-difference"): IN_POLICY,
-    ("recommend", "--largest-disparity"): IN_POLICY,
-    ("recommend", "--largest-odds-gap"): IN_POLICY,
-    ("recommend", "--largest-outcome-gap"): IN_POLICY,
-    ("recommend", "--most-spent"): IN_POLICY,
-    ("train", "--learning-rate"): "learning_rate in the table [train] of --config FILE",
+    ("plan", "exposure"): "pcer.detectable(..., exposure=...) in Python",
+    ("plan", "figures"): "pcer.detectable(...).plot() in Python",
+    ("recommend", "largest-difference"): IN_POLICY,
+    ("recommend", "largest-disparity"): IN_POLICY,
+    ("recommend", "largest-odds-gap"): IN_POLICY,
+    ("recommend", "largest-outcome-gap"): IN_POLICY,
+    ("recommend", "most-spent"): IN_POLICY,
+    ("train", "learning-rate"): "learning_rate in the table [train] of --config FILE",
 }
 QUIETLY = {
     "default": False,
@@ -302,10 +302,10 @@ def _parser_sentence(error: Any) -> str:
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     path = app.info.name if context is None else context.command_path
-    option = str(getattr(error, "option_name", None))
+    option = str(getattr(error, "option_name", "")).removeprefix("--")
     successor = SUCCESSORS.get((str(path).removeprefix("pcer "), option))
     if successor is not None:
-        return f"{path} {option} is gone; use {successor}."
+        return f"{path} --{option} is gone; use {successor}."
     hint = f"Help: {path} -h"
     if context is not None and message.startswith("Missing"):
         hint = context.command.epilog or hint

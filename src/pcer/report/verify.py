@@ -225,7 +225,7 @@ def verify_picture(
         if digest not in named:
             raise InputError(
                 f"{path} was made from the release with digest {digest}; name it, or "
-                "as --family what the audit was judged together with."
+                "as family what the audit was judged together with."
             )
     release = named.pop(source.release_sha256)
     audited = audit(release, source.plan, family=[*named.values()])
