@@ -631,4 +631,4 @@ def test_three_lines_with_arrays_only_give_a_printed_finding(here):
     )
     printed = " ".join(str(found := pcer.audit(release)).split())
     assert " ".join(found.headline.split()) in printed
-    assert "attacker right" in printed
+    assert "Can an attacker tell who was in the training data? " in printed

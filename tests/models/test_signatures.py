@@ -82,6 +82,7 @@ DISCLOSURE = {
     "public_data": False,
     "least_people": 10,
     "certain_cells": True,
+    "joint": "refuse",
     "secret": b"",
 }
 

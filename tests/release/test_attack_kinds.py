@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pcer
+from pcer.auditing import sentences
 from pcer.errors import PlanError
 from pcer.paper.rankings import agreement
 from pcer.release import attack_kinds
@@ -63,20 +64,23 @@ def test_what_the_docs_say_of_an_attack_is_what_its_row_says():
         assert scale == kind.scale.unit.replace("1/2", "½")
 
 
+def first_answer(audit):
+    """What is said of whether anybody can be spotted."""
+    return sentences.of(audit, audit.settings[audit.main_setting]).rows[0]
+
+
 def test_a_name_means_nothing_by_its_ending():
-    """Somebody else's attack is told in general words, whatever it is called."""
-    told = audited("their_advantage", attack="their_advantage").account[1]
-    assert (
-        "Exposure measured by their advantage is 25 (g0) and 25 (g1) hundredths" in told
-    )
+    """Somebody else's attack is named in general words, whatever it is called."""
+    theirs = audited("their_advantage", attack="their_advantage")
+    assert first_answer(theirs).figures == [
+        "By their advantage, exposure is 25 hundredths (g0) and 25 hundredths (g1)."
+    ]
     assert [row.exceeding for row in agreement(audited("their_advantage"))] == [None]
     ours = agreement(audited("auc_advantage", attack="overfitting_gap"))
     assert [row.exceeding[0] for row in ours] == [2]
     unseen = audited("their_attack", error=10.0, attack="their_attack")
     assert unseen.verdict is pcer.Verdict.NONE_DETECTED
-    assert re.search(
-        r"exposure is at most \d+ hundredths in any group", unseen.account[1]
-    )
+    assert first_answer(unseen).answer == "Cannot tell"
 
 
 def test_an_attack_that_is_not_there_says_what_it_needs():

@@ -1,6 +1,6 @@
 """How is it told which setting each norm of fairness prefers? One table.
 
-Called by the paper's view, the page and ``found.norms()``. To show a norm otherwise: a
+Called by the paper's view, the page and ``found.norms()``. To add a number of a norm: a
 line in ``_number``.
 """
 
