@@ -135,7 +135,6 @@ def check_junit(audits: Sequence[Audit]) -> None:
             f"fail_on: {one}" for one in GUARDED if one in audit.statements()
         }
         assert len(rules) == len(GUARDED)
-        assert audit.headline in (suite.findtext("system-out") or "")
 
 
 def check_text(audit: Audit, text: str, *, escape=str, has_rows=True) -> None:

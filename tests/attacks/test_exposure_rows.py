@@ -20,6 +20,7 @@ from pcer.attacks import (
 )
 from pcer.attacks.exposure_rows import add_exposures, weaker_notes
 from pcer.attacks.single import auc_advantage, confidence_of
+from pcer.auditing import sentences
 from pcer.release.attack_kinds import ATTACK_KINDS, Basis
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.file import Release
@@ -276,15 +277,16 @@ def test_no_coin_and_attacks_from_elsewhere():
 def test_the_account_and_the_noise_are_of_the_attack_that_was_chosen():
     release = release_of(remembered(), no_coin="slow")
     for attack, words in (
-        ("paired_gap", "points of accuracy"),
-        ("paired_confidence", "points of confidence"),
-        ("attack_advantage", "asked whether a person was in"),
-        ("lira_advantage", "asked which of two people was in"),
+        ("paired_gap", "paired gap"),
+        ("paired_confidence", "paired confidence"),
+        ("attack_advantage", "of 100 times"),
+        ("lira_advantage", "of 100 times"),
     ):
         audit = pcer.audit(
             release, pcer.Plan(attack=attack, resamples=10, null_draws=10)
         )
-        assert words in audit.account[1]
+        spotting = sentences.of(audit, audit.settings[0]).rows[0]
+        assert words in " ".join(spotting.figures)
         rows = {
             row.group: row for row in release.pooled_exposure if row.attack == attack
         }

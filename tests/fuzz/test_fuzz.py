@@ -536,6 +536,7 @@ def fuzz(n: dict[str, int], seed: int) -> Counter[tuple[str, str]]:
 SHORT = dict.fromkeys(TARGETS, 4) | {
     "read": 1_000,
     "command": 3,
+    "page": 12,
     "verify": 40,
     "policy": 20,
 }

@@ -197,7 +197,7 @@ def release(
     paths = _paths(attributes or [], said.dataset, out)
     are_alone = public_data or out == outputs.STDOUT
     beside = [] if are_alone else releases_beside(paths.values())
-    updates = Updates(paths, disclosure, replaces=replace_old)
+    updates = Updates(paths, disclosure, replaces=replace_old, consent="--replace")
     with outputs.working("Counting") as status:
         releases = releases_from_table(
             table,

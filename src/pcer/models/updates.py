@@ -78,12 +78,21 @@ class Updates:
     """What a command keeps of the people in its releases, and holds against others."""
 
     def __init__(
-        self, paths: Mapping[str, Path], rule: Disclosure, *, replaces: bool
+        self,
+        paths: Mapping[str, Path],
+        rule: Disclosure,
+        *,
+        replaces: bool,
+        consent: str,
     ) -> None:
-        """``paths`` are by attribute; ``replaces``: releases there may be replaced."""
+        """``paths`` are by attribute; ``replaces``: releases there may be replaced.
+
+        ``consent`` is what the caller's user says to have them replaced.
+        """
         self.paths = paths
         self.rule = rule
         self.replaces = replaces
+        self.consent = consent
         self.people: People = {}
 
     def see(self, rows: Rows, views: Mapping[str, Sequence[str]]) -> None:
@@ -99,8 +108,8 @@ class Updates:
                     raise InputError(
                         f"a release by {attribute!r} in that folder is of these people "
                         f"but for fewer than {least} of one group and label, whom one "
-                        "table less the other would show, even with --replace; wait "
-                        "until more have changed.",
+                        "table less the other would show, however it is written; "
+                        "wait until more have changed.",
                         field="out",
                     )
 
@@ -121,8 +130,8 @@ class Updates:
             if not any(name in others for others in self._before()):
                 doubt = ", and how many people differ cannot be checked"
             raise InputError(
-                f"{path} is there already with other numbers{doubt}; write over it "
-                "with --replace.",
+                f"{path} is there already with other numbers{doubt}; to write over it, "
+                f"say {self.consent}.",
                 field="out",
             )
 

@@ -110,8 +110,8 @@ def _refusal(n_models: int, n_safe: int) -> str:
         few = f"release at most {plural(n_safe, 'setting')}"
     return (
         f"the tables of {plural(n_models, 'setting')} on one split may together give "
-        f"away with certainty who was trained on; {few}, or coarser tables by "
-        'disclosure=pcer.Disclosure(joint="coarsen"), --joint coarsen.'
+        f"away with certainty who was trained on; {few}, or coarser tables with joint "
+        '"coarsen".'
     )
 
 
