@@ -18,7 +18,7 @@ SMALL = (
     "alarms signals 1",
     "edits honest 2",
     "receipts canaries 2 1",
-    "speed tables --rows 5000 --without-fairlearn",
+    "speed tables --rows 50000 --without-fairlearn",
 )
 
 
