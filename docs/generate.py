@@ -138,7 +138,7 @@ def section(title: str, patterns: list[str]) -> str:
 
 def link_files(app: object, page: str, source: list[str]) -> None:
     """Let links to tables that programs write, which are no pages here, lead to the files."""
-    tables = r"\]\((?=[^)\s]*(?:docs/claims|docs/findings|paper/sensitivity)\.md\))"
+    tables = r"\]\((?=[^)\s]*(?:claims|findings|paper/sensitivity|paper/tables)\.md\))"
     source[0] = re.sub(tables, "](path:", source[0])
 
 

@@ -273,7 +273,7 @@ def mutated_parquet(text: str, chance: random.Random) -> bytes:
 PARQUET_COLUMNS: list[Callable[[pd.Series], Any]] = [
     lambda column: column.astype(str),
     lambda column: column.astype("category"),
-    lambda column: column == column.iloc[0],
+    lambda column: [str(value) == str(column.iloc[0]) for value in column],
     lambda column: [None] * len(column),
     lambda column: [value if k % 7 else None for k, value in enumerate(column)],
     lambda column: [[value] for value in column],

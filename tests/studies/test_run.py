@@ -179,7 +179,7 @@ def test_the_command_from_nothing_to_every_file(tmp_path):
     } <= set(before)
     line = before.pop("run.log").decode()
     assert re.search(
-        r"compas: 18 models, 0 of them found trained, in [\d.]+ s; local, cpu", line
+        r"compas: 66 models, 0 of them found trained, in [\d.]+ s; local, cpu", line
     )
     again = command(*words)
     assert again.exit_code == 0, again.output

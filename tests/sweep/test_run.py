@@ -223,7 +223,7 @@ KILLER = """
 import os, signal, sys
 from pathlib import Path
 from pcer.store import blocks
-from pcer.sweep import receipts, run
+from pcer.sweep import receipts, run, sweep
 from tests.sweep.test_grid import grid_sweep
 from tests.sweep.test_receipts import accounted
 from tests.sweep.test_run import FLAGS, tiny
@@ -237,6 +237,7 @@ def write_files(texts, **how):
     write(texts, **how)
 
 blocks.write_files = receipts.write_files = run.write_files = write_files
+sweep.N_REPEATS = 0
 run.run_sweep({sweep}, Path(sys.argv[2]), flags=FLAGS)
 """
 

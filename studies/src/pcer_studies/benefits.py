@@ -65,7 +65,7 @@ def benefits_page(study: Study) -> str:
     heads = ("data", "ε", *BENEFITS.values())
     table = Table("Δ PCER by three benefits", heads, tuple(rows), 2)
     parts = ["# Δ PCER by other benefits", INTRODUCTION, "\n".join(sentences)]
-    parts += [to_markdown(table).strip("\n"), END]
+    parts += [to_markdown(table).strip("\n").removeprefix("#"), END]
     return "\n\n".join(parts) + "\n"
 
 
