@@ -154,7 +154,7 @@ def test_receipts_of_no_sweep_of_two_or_of_an_unknown_record_are_one_sentence(
         InputError, match="has no receipt of a record '99'; give the id"
     ) as error:
         person_receipts(folder, "99")
-    assert "40" not in str(error.value)
+    assert "40" not in str(error.value).replace(str(folder), "")
     receipts.write_receipts(folder / "adult.receipts", index(dataset="adult"), KEPT)
     with pytest.raises(
         InputError, match=r"name one of: adult\.receipts, loans\.receipts"
