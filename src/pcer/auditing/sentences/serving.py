@@ -35,10 +35,7 @@ ENOUGH_SPLITS: Final = 5
 def serving_row(audit: Audit, setting: SettingResult) -> Row:
     """Who is wrongly judged more often, and who gets the prediction more often."""
     answer = answers_of(setting).served
-    is_alarm = any(
-        pair.answer == "differ" and pair.size is not None and pair.size.is_clear
-        for pair in answer.wrongly
-    )
+    is_alarm = "wrongly" in answers_of(setting).alarms
     return Row(
         question=say("question", "serving"),
         answer=_answer_words(audit, answer),

@@ -55,7 +55,7 @@ def spotting_row(audit: Audit, setting: SettingResult) -> Row:
         question=say("question", "spotting"),
         answer=say("level", answer.answer),
         figures=[*_spotting_figures(audit, setting, answer)],
-        is_alarm=answer.answer.is_alarm,
+        is_alarm="spotting" in answers_of(setting).alarms,
     )
 
 
@@ -173,15 +173,11 @@ def easier_row(audit: Audit, setting: SettingResult) -> Row:
     """Who is easier to spot, by which attack, and by how much."""
     answer = answers_of(setting).easier
     pair = answer.pairs[0]
-    is_alarm = any(
-        one.size is not None and one.size.is_clear and one.answer == "differs"
-        for one in answer.pairs
-    )
     return Row(
         question=say("question", "easier"),
         answer=_easier_answer(audit, setting),
         figures=[*_easier_figures(audit, setting, pair)],
-        is_alarm=is_alarm,
+        is_alarm="exposure" in answers_of(setting).alarms,
         points=_points(setting, pair),
     )
 
