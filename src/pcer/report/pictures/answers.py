@@ -132,7 +132,7 @@ def _drawn_groups(points: Points) -> dict[str, float]:
 def _difference(points: Points, ends: tuple[float, float], width: int) -> Drawing:
     """The interval of a difference as one bar, over an axis with 0."""
     first, second = map(looks.short_name, points.groups)
-    title = say("chart", "difference", first=first, second=second)
+    title = say("chart", "difference", first=first, second=second, attack=points.attack)
     axis = panels.number_axis("", ends, n_steps=N_STEPS)
     drawing, middle = _axis(title, axis, 0.0, "", width)
     left, right = (_place(axis, end, width) for end in ends)
