@@ -49,6 +49,7 @@ def whole(table: Path, out: Path) -> dict[str, bytes]:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 @pytest.mark.parametrize("number", CODES)
 def test_a_killed_release_leaves_a_whole_file_or_none(number, tmp_path):
+    """While Python starts and ends, the system's own handler answers: minus the number."""
     table = write_scored(tmp_path / "scored.csv")
     began = time.monotonic()
     expected = whole(table, tmp_path / "unharmed")
@@ -61,10 +62,10 @@ def test_a_killed_release_leaves_a_whole_file_or_none(number, tmp_path):
         running.send_signal(number)
         said, _ = running.communicate()
         require_gone(lambda company=company: alive(company))
-        assert running.returncode in (0, CODES[number]), said
+        assert running.returncode in (0, CODES[number], -number), said
         assert b"Traceback" not in said
         for path in out.glob("*.release.json"):
             assert path.read_bytes() == expected[path.name]
-        if number == signal.SIGTERM and running.returncode:
+        if running.returncode == CODES[signal.SIGTERM]:
             assert not out.exists() or not any(out.iterdir())
             assert whole(table, out) == expected
