@@ -1,5 +1,6 @@
 """How numbers are written, and what every headline and card keeps to."""
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -381,3 +382,13 @@ def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for(
     tree["subject"]["n_missing_group"] = 12
     shown = str(parse_release(tree, file="x"))
     assert "People in no table, left out: 12." in shown
+
+
+@pytest.mark.parametrize(("reliability", "is_said"), [(0.9, True), (0.75, False)])
+def test_intervals_of_forests_are_said_to_be_perhaps_too_narrow(reliability, is_said):
+    said = json.loads((ROOT / "examples" / "compas-forest.release.json").read_text())
+    for row in said["pooled_exposure"]:
+        row["reliability"] = reliability
+    audit = pcer.audit(parse_release(said, file="forest"), QUICK)
+    text = " ".join(certainty.trust_sentences(audit))
+    assert ("may be too narrow" in text) == is_said

@@ -21,6 +21,7 @@ from pcer.measuring.tested import Tested
 from pcer.metrics import IntArray
 from pcer.release.attack_kinds import GAP, AttackKind, attack_kind
 from pcer.release.file import Release
+from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE, finite_or_none
 from pcer.wording import capital, listed, plural_ending, say
 
@@ -157,7 +158,15 @@ def _story(
         ratio_p_over_attacks=finite_or_none(over_attacks.ratio),
         detected_in=np.flatnonzero(is_detected.any(axis=1)).tolist(),
         differs_in=np.flatnonzero(differs.any(axis=1)).tolist(),
+        reliability=_largest_reliability(tested.panels, name),
     )
+
+
+def _largest_reliability(panels: Sequence[Panel], attack: str) -> float | None:
+    """Over settings and groups; None where a release does not say."""
+    pools = (panel.pooled.get(attack) for panel in panels)
+    shares = [np.max(pool.reliability) for pool in pools if pool is not None]
+    return finite_or_none(float(max(shares, default=np.nan)))
 
 
 def _named(names: Sequence[str], groups: IntArray) -> list[str]:

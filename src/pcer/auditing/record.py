@@ -249,6 +249,8 @@ class AttackStory(Record):
     # Settings, by position, where something is memorised, adjusted over all attacks.
     detected_in: list[int]
     differs_in: list[int]  # likewise, where exposures differ
+    # Share of what records differ by that other models would show again: the largest.
+    reliability: float | None = None
 
     @property
     def statements(self) -> list[str]:

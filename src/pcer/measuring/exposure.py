@@ -49,6 +49,7 @@ MUTUAL = 2.0
 # show. Noise of models has no part in that: 1 + 3 r^3 for a ``reliability`` r. The
 # power is of made-up worlds (``benchmarks.forests``).
 OF_PAIRS, RELIABLE_POWER = 3.0, 3
+LIKE_FORESTS = 0.82  # forests have more, boosted and single trees have less
 
 # The people's part P at an exposure c of N people: (c, N) -> P.
 PeoplePart: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -172,6 +173,11 @@ def mutual_factor(reliability: FloatArray | float) -> FloatArray:
     """
     of_pairs = 1 + OF_PAIRS * np.power(reliability, RELIABLE_POWER)
     return np.asarray(np.maximum(MUTUAL, of_pairs))
+
+
+def may_be_too_narrow(reliability: float | None) -> bool:
+    """Whether records remember as those of forests do, whose intervals fell short."""
+    return (reliability or 0.0) >= LIKE_FORESTS
 
 
 def difference_factor(mutual: FloatArray, separation: FloatArray | float) -> FloatArray:

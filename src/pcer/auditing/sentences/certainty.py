@@ -15,6 +15,7 @@ from pcer.auditing.sentences.telling import (
     attacks_run,
     lacks_sizes,
 )
+from pcer.measuring.exposure import may_be_too_narrow
 from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.population import left_out_sentence
@@ -37,6 +38,8 @@ def trust_sentences(audit: Audit) -> list[str]:
     splits = say("how_sure", form, n=n_splits, s=ending)
     whom = say("how_sure", "no_sizes" if lacks_sizes(audit.told) else "people")
     sentences = [f"{splits} {whom}"]
+    if any(may_be_too_narrow(story.reliability) for story in audit.attacks):
+        sentences.append(say("how_sure", "narrow"))
     if audit.declarations:
         sentences += [finding.sentence for finding in audit.declarations]
     elif any(group.n_test is not None for group in groups.values()):
