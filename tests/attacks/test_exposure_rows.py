@@ -267,6 +267,7 @@ def test_an_attack_that_too_few_splits_allow_is_called_missing():
 def test_no_coin_and_attacks_from_elsewhere():
     scores = sweep(np.random.default_rng(1), n_models=9)
     found = release_of(scores, no_coin="people move", without={"auc_advantage"})
+    assert found.not_computed.pop("tail").endswith("and there are 9")
     assert found.not_computed == {"placebo": "people move"}
     assert "auc_advantage" not in {row.attack for row in found.pooled_exposure}
     steps = []

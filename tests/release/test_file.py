@@ -87,8 +87,9 @@ def full_release(form: str = "counts") -> dict[str, Any]:
     tree["placebo"][0]["groups"] = groups
     for name in ("everybody", "crossed"):
         tree["training_noise"][0][name] = [[0.5, 0.25], [0.25, 0.5]]
-    for rows in (tree["pooled_exposure"], tree["bounds"]):
+    for rows in (tree["pooled_exposure"], tree["bounds"], tree["tail"]):
         rows[0]["group"] = "one"
+    tree["tail"][0] |= {"n_models": 16, "against": "two"}
     return json.loads(json.dumps(tree))
 
 
@@ -215,6 +216,13 @@ def row(**changes: Any) -> dict[str, Any]:
     return {"epsilon": 1.0, "group": "Other", "attack": "p", "value": 0, **changes}
 
 
+def tail_row(**changes: Any) -> dict[str, Any]:
+    numbers = {"picked": 0.4, "picked_error": 0.02, "by_chance": 0.006}
+    numbers |= {"right": 0.9, "right_error": 0.02}
+    place = {"epsilon": 1.0, "group": "Other", "n_models": 16, "threshold": 0.9}
+    return place | numbers | changes
+
+
 @pytest.mark.parametrize(
     ("place", "value", "field"),
     [
@@ -249,6 +257,11 @@ def row(**changes: Any) -> dict[str, Any]:
         (("pooled_exposure",), [row(epsilon=7.0)], "pooled_exposure[0].epsilon"),
         (("pooled_exposure",), [row(group="X")], "pooled_exposure[0].group"),
         (("pooled_exposure",), [row(), row()], "pooled_exposure[1]"),
+        (("tail",), [tail_row(n_models=15)], "tail[0].n_models"),
+        (("tail",), [tail_row(right=None)], "tail[0]"),
+        (("tail",), [tail_row(against="Other")], "tail[0].against"),
+        (("tail",), [tail_row(group="all")], "tail[0].group"),
+        (("tail",), [tail_row(), tail_row(threshold=0.5)], "tail[1]"),
         (("pooled_exposure",), [row(attack="mine"), row(attack="Mine")], "attack"),
     ],
 )
@@ -349,6 +362,7 @@ def test_errors_name_what_is_missing_or_unknown(form):
     always |= {"n_draws", "n_double", "kind", "mode", "accountant", "mean"}
     always |= {"why", "n_people", "n_groups"}
     always |= {"rate", "everybody", "crossed", "degrees_of_freedom"}
+    always |= {"n_models", "threshold"}
     cells = set(CELLS) if form == "counts" else set()
     assert missing == {*always, *cells, "value", "group", "attack"}
 

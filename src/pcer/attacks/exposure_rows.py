@@ -18,12 +18,15 @@ from pcer.attacks.attack import Attacked, attack_models
 from pcer.attacks.placebo import (
     CHECKING,
     Drawn,
+    Task,
     TaskRunner,
     check_with_coins,
     draw_coins,
     one_by_one,
 )
 from pcer.attacks.scorers import SettingScores
+from pcer.attacks.sums import Divisions
+from pcer.attacks.tail_rows import TAIL, Picked, picked_in, tail_rows
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import (
     ATTACK_KINDS,
@@ -45,6 +48,7 @@ from pcer.release.build import (
 )
 from pcer.release.joint import Answered
 from pcer.release.population import Attribute
+from pcer.release.records import TailRow
 from pcer.wording import setting_name
 
 PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``
@@ -117,36 +121,67 @@ def add_exposures(  # noqa: PLR0913 # front door of the room
     drawn = [_drawn(views, facts, no_coin) for views in by_attribute]
     coins = [one.coins for one in drawn]
     attacked = list(run([(attack_models, (views, coins)) for views in settings]))
+    picked = list(run([(picked_in, (views[0],)) for views in settings]))
     on_step(CHECKING)
 
     released = []
     for own, views, results, one in zip(
         counted, by_attribute, zip(*attacked, strict=True), drawn, strict=True
     ):
-        absent = not_computed(views, results)
+        remaining = [_left(result, without) for result in results]
+        absent = not_computed(views, results) | _without_tail(picked)
         if one.reason:
             absent[PLACEBO] = one.reason
-        remaining = [_left(result, without) for result in results]
         placebo = []
         if one.coins is not None:
             placebo = check_with_coins(
                 views, remaining, one.coins, outcome=facts.outcome, run=run
             )
-        notes = [*few_split_notes(views), *weaker_notes(views, remaining)]
-        exposures = chain(*[result.runs for result in remaining])
-        by_run = zip(own.runs, exposures, strict=True)
-        runs = [replace(run, exposure=exposure) for run, exposure in by_run]
-        rows = chain(*[result.rows for result in remaining])
         whole = replace(
-            own,
-            runs=tuple(runs),
+            _with_rows(own, views, remaining),
             placebo=placebo,
-            pooled=list(rows),
+            tail=_tails(views, results, picked, one.coins, run),
             not_computed=absent,
-            notes=[*own.notes, *notes],
         )
         released.append(whole)
     return released
+
+
+def _with_rows(
+    counted: Counted, views: Sequence[SettingScores], attacked: Sequence[Attacked]
+) -> Counted:
+    """The counts of one attribute with what attacks found, and notes on it."""
+    exposures = chain(*[result.runs for result in attacked])
+    by_run = zip(counted.runs, exposures, strict=True)
+    runs = [replace(run, exposure=exposure) for run, exposure in by_run]
+    notes = [*few_split_notes(views), *weaker_notes(views, attacked)]
+    return replace(
+        counted,
+        runs=tuple(runs),
+        pooled=list(chain(*[result.rows for result in attacked])),
+        notes=[*counted.notes, *notes],
+    )
+
+
+def _without_tail(picked: Sequence[Picked]) -> dict[str, str]:
+    """Why no setting has a tail, or some setting has none."""
+    reasons = [one.reason for one in picked if one.found is None]
+    return {TAIL: reasons[0]} if reasons else {}
+
+
+def _tails(
+    views: Sequence[SettingScores],
+    attacked: Sequence[Attacked],
+    picked: Sequence[Picked],
+    coins: Divisions | None,
+    run: TaskRunner,
+) -> list[TailRow]:
+    """Rows of ``tail`` of one attribute, setting by setting."""
+    tasks: list[Task] = []
+    for view, result, one in zip(views, attacked, picked, strict=True):
+        if one.found is not None:
+            tasks.append((tail_rows, (view, one.found, result.rows, coins)))
+    return list(chain(*run(tasks)))
 
 
 def _drawn(views: Sequence[SettingScores], facts: ReleaseFacts, no_coin: str) -> Drawn:

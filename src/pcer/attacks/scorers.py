@@ -68,6 +68,8 @@ class SettingScores:
             members, NaN where there is none. One called as ours replaces it.
         epsilon: the setting's budget; infinite without differential privacy.
         model: the model's name; None where there is only one.
+        person: (record,) the same number for records of one person; None where a record
+            is a person.
     """
 
     logits: npt.NDArray[np.floating[Any]]
@@ -82,6 +84,7 @@ class SettingScores:
     own: Mapping[str, FloatArray] = field(default_factory=lambda: NO_SCORES)
     epsilon: float = math.inf
     model: str | None = None
+    person: IntArray | None = None
 
     def __post_init__(self) -> None:
         shape = self.logits.shape

@@ -27,8 +27,10 @@ from scipy import stats
 
 from pcer.attacks.permutation import DRAWS, SEED, TIE, studentised_draws
 from pcer.attacks.scorers import record_blocks
+from pcer.attacks.sums import Divisions
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
+from pcer.statistics import SIGNIFICANCE
 
 LEAST_SPLITS = 16  # different ones: with fewer, chance picks too many
 LEAST_SIDE = 3  # models with a person, and without, behind an own AUC
@@ -385,6 +387,22 @@ def tail_test(  # noqa: PLR0913 # a front door
     with rho the separation: what training records change about each other makes a real
     difference of groups vary more than one of permuted people.
     """
+    draws = tail_draws(
+        found, codes, pair, person=person, strata=strata, n_draws=n_draws
+    )
+    return p_of_draws(draws, separation)
+
+
+def tail_draws(  # as its front door
+    found: Tail,
+    codes: IntArray,
+    pair: tuple[int, int],
+    *,
+    person: IntArray | None = None,
+    strata: IntArray | None = None,
+    n_draws: int = DRAWS,
+) -> FloatArray:
+    """(draw,) |t| of ``tail_test``, the real groups' first; empty without a test."""
     rows = np.flatnonzero(np.isin(codes, pair))
     clusters = None if person is None else person[rows]
     surplus = mean_by_person(found.surplus[None, rows], clusters)[0]
@@ -393,7 +411,37 @@ def tail_test(  # noqa: PLR0913 # a front door
     groups = codes[rows]
     levels = None if strata is None else strata[rows]
     if min(int((groups == side).sum()) for side in pair) < 2:
+        return np.empty(0)
+    return studentised_draws(surplus, groups, pair, levels, n_draws=n_draws)
+
+
+def p_of_draws(draws: FloatArray, separation: float) -> float:
+    """How often permuted groups differ as much as the real ones, by ``tail_draws``."""
+    if not len(draws):
         return float("nan")
-    distances = studentised_draws(surplus, groups, pair, levels, n_draws=n_draws)
-    threshold = distances[0] / np.sqrt(1 + np.nan_to_num(separation))
-    return float((distances >= threshold * (1 - TIE)).mean())
+    threshold = draws[0] / np.sqrt(1 + np.nan_to_num(separation))
+    return float((draws >= threshold * (1 - TIE)).mean())
+
+
+def tail_alarms(
+    found: Tail,
+    coins: Divisions,
+    pair: tuple[int, int],
+    draws: FloatArray,
+    separation: float,
+) -> int:
+    """How many placebo groupings ``tail_test`` would call different.
+
+    They have the sizes of the real groups, so that the same permutations judge them.
+    """
+    surplus = found.surplus[None]
+    sums = coins.sums(surplus, surplus**2).reshape(2, -1, coins.n_groups)
+    n = coins.sizes.reshape(-1, coins.n_groups)
+    means, squares = sums / n
+    variances = np.maximum(squares - means**2, 0.0) / (n - 1)
+    first, second = pair
+    error = np.sqrt(variances[:, first] + variances[:, second])
+    distance = np.abs(means[:, first] - means[:, second])
+    t = quotient(distance, error, otherwise=0.0) / np.sqrt(1 + separation)
+    n_beyond = [int((draws >= one * (1 - TIE)).sum()) for one in t]
+    return int((np.array(n_beyond) / len(draws) <= SIGNIFICANCE).sum())

@@ -498,6 +498,7 @@ def _scores(
         "has_probabilities": has_scores,
         "own": _own_scores(rows, place),
         "epsilon": math.inf if epsilon is None else epsilon,
+        "person": None if rows.persons is None else rows.persons[place[0]],
     }
     scores = []
     for attribute in attributes:

@@ -574,6 +574,7 @@ def _scores(
             has_probabilities=candidate.has_probabilities,
             epsilon=candidate.epsilon,
             model=candidate.model,
+            person=records.persons,
         )
         for attribute in attributes
     ]

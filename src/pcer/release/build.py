@@ -40,6 +40,7 @@ from pcer.release.records import (
     PooledExposure,
     SplitKind,
     StratifiedBy,
+    TailRow,
     Training,
     TrainingNoise,
     require_phrases,
@@ -179,6 +180,7 @@ class Counted:
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
     training_noise: Sequence[TrainingNoise] = ()
+    tail: Sequence[TailRow] = ()
     # By attack or check, why it is missing.
     not_computed: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()  # written after those of the facts
@@ -280,6 +282,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "pooled_exposure": pooled,
         "bounds": list(counted.bounds),
         "training_noise": _noise_of_exact_tables(counted, published),
+        "tail": list(counted.tail),
         "not_computed": {**counted.not_computed, **_emptied(counted, runs, pooled)},
         "placebo": list(counted.placebo),
         "disclosure": _disclosure(facts, counted, published),

@@ -41,6 +41,7 @@ from pcer.release.records import (
     Provenance,
     Run,
     Subject,
+    TailRow,
     TestRates,
     Training,
     TrainingNoise,
@@ -59,7 +60,12 @@ ROW_KEYS = {
     "pooled_exposure": ("attack",),
     "placebo": ("attack",),
     "bounds": ("kind", "label"),
+    "tail": (),
 }
+# Numbers that a row of ``tail`` has together, and the models of different splits that
+# it needs.
+TAIL_NUMBERS = ("picked", "picked_error", "by_chance", "right", "right_error")
+LEAST_TAIL_MODELS = 16
 HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
     "epsilon": "write null for a model without differential privacy",
@@ -105,6 +111,7 @@ class Release(Shown):
     placebo: list[Placebo] = Field(default_factory=list)
     bounds: list[Bound] = Field(default_factory=list)
     training_noise: list[TrainingNoise] = Field(default_factory=list)
+    tail: list[TailRow] = Field(default_factory=list)
     disclosure: Disclosed | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -114,6 +121,7 @@ class Release(Shown):
         _check_splits(self)
         _check_rows(self)
         _check_training_noise(self)
+        _check_tail(self)
         models = sorted({run.model for run in self.runs if run.model is not None})
         check_names(models, "the names in runs[].model", field="runs[].model")
         check_names(sorted(_attacks(self)), "names of attacks", field="attack")
@@ -460,7 +468,7 @@ def _check_rows(release: Release) -> None:
         seen: set[tuple[object, ...]] = set()
         for index, row in enumerate(getattr(release, field)):
             path = f"{field}[{index}]"
-            groups = row.groups if isinstance(row, Placebo) else [row.group]
+            groups = _groups_of(row)
             for group in groups:
                 if group not in release.subject.groups:
                     refuse(f"{path}.group", f"{path}.group: {group!r} is not a group")
@@ -472,6 +480,34 @@ def _check_rows(release: Release) -> None:
             seen.add(key)
 
 
+def _groups_of(row: PooledExposure | Placebo | Bound | TailRow) -> list[str]:
+    """All groups that a row names; its own are among what identifies it."""
+    return row.groups if isinstance(row, Placebo) else [row.group]
+
+
+def _check_tail(release: Release) -> None:
+    """Rows are whole, of models enough, and beside another group of the subject."""
+    for index, row in enumerate(release.tail):
+        path = f"tail[{index}]"
+        if row.n_models < LEAST_TAIL_MODELS:
+            place = f"{path}.n_models"
+            refuse(
+                place,
+                f"{place}: a tail needs {LEAST_TAIL_MODELS} models of different "
+                f"splits, not {row.n_models}",
+            )
+        numbers = [getattr(row, name) for name in TAIL_NUMBERS]
+        is_beside = row.against is not None
+        if numbers.count(None) not in (0, len(numbers)) or (
+            is_beside and not row.is_shown
+        ):
+            refuse(path, f"{path}: give all of {', '.join(TAIL_NUMBERS)}, or none")
+        others = {*release.subject.groups} - {row.group}
+        if is_beside and row.against not in others:
+            place = f"{path}.against"
+            refuse(place, f"{place}: {row.against!r} is not another group")
+
+
 def _settings(release: Release) -> set[tuple[str | None, float | None]]:
     """Model and epsilon of every setting that has runs."""
     return {(run.model, run.epsilon) for run in release.runs}
@@ -479,7 +515,7 @@ def _settings(release: Release) -> set[tuple[str | None, float | None]]:
 
 def _check_setting(
     path: str,
-    row: PooledExposure | Placebo | Bound | TrainingNoise,
+    row: PooledExposure | Placebo | Bound | TailRow | TrainingNoise,
     settings: set[tuple[str | None, float | None]],
 ) -> None:
     """Some run is of the row's setting."""

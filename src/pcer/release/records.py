@@ -200,6 +200,38 @@ class Placebo(Record):
     exact_difference: NonNegative | None = None
 
 
+class TailRow(Record):
+    """Whom of a group an attacker spots almost surely, and how often that is right.
+
+    People are picked in all models but two and verified in these: ``picked`` is a share
+    of people, ``right`` of verifying pairs of models. .99 means 99 of 100 or more.
+    Without numbers too few people of the group were picked, or too few pairs verify.
+    p-values are of a difference from the group ``against``.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    group: Name
+    n_models: Count  # of different splits
+    threshold: Rate  # own AUC from which one is picked
+    picked: Rate | None = None
+    picked_error: NonNegative | None = None
+    by_chance: Rate | None = None  # share picked if nobody were memorised
+    right: Rate | None = None
+    right_error: NonNegative | None = None
+    against: Name | None = None
+    p_value: Rate | None = None
+    p_value_within_labels: Rate | None = None
+    n_permutations: Count | None = None
+    n_draws: Count | None = None  # made-up groups
+    n_alarms: Count | None = None  # those whose tails differ
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether enough people were picked, and enough pairs verify."""
+        return self.picked is not None
+
+
 class TrainingNoise(Record):
     """How a rate varies over models that were trained again on one split.
 
