@@ -425,12 +425,42 @@ def test_the_format_page_names_every_field_of_a_pair():
     assert [name for name in sorted(named) if not re.search(rf"`{name}\b", page)] == []
 
 
+PROMISES = ("SECURITY.md", "docs/security.md", "docs/disclosure.md")
+NAMED_TEST = re.compile(r"`([\w/]*test_\w+\.py|\.\.\.)::(test_\w+)`")
+
+
+@pytest.mark.parametrize("page", PROMISES)
+def test_every_promise_names_a_test_that_exists(page):
+    """``...`` stands for the file that was named before."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = NAMED_TEST.findall(text)
+    assert len(named) > 20
+    file = ""
+    for place, name in named:
+        file = file if place == "..." else place
+        tests = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert f"\ndef {name}(" in tests, (file, name)
+    assert text.count("::") == len(named)  # no name is written in another way
+
+
+@pytest.mark.parametrize("page", PROMISES)
+def test_no_promise_is_without_its_test(page):
+    """Rows of tables that have tests; all lists and paragraphs of what leaves."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    statements = []
+    for part in re.split(r"\n\s*\n|\n(?=- )", text):
+        head, *rows = part.splitlines()
+        if re.search(r"\| tests? \|$", head):
+            statements += rows[1:]  # after the line below the head
+        elif page == "docs/disclosure.md" and not part.startswith(("#", "|")):
+            statements.append(part)
+    promises = [one for one in statements if "Not prevented: " not in one]
+    assert [one for one in promises if not NAMED_TEST.search(one)] == []
+
+
 def test_every_verdict_is_explained_and_what_is_named_or_linked_exists():
     page = (ROOT / "docs" / "reports.md").read_text()
     assert [one for one in SETTING_VERDICTS if f"| `{one.value}` |" not in page] == []
-    page = (ROOT / "docs" / "security.md").read_text()
-    for file, name in re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", page):
-        assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
     for page in (
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/*.md"),

@@ -88,6 +88,21 @@ def test_tables_of_one_command_are_about_the_same_people():
     assert n_in_tables(found["sex"]) == n_in_tables(found["race"])
 
 
+def test_tables_of_public_data_hold_everybody_who_has_the_attribute():
+    table = people(26)
+    found = pcer.releases_from_predictions(
+        table["y_true"],
+        table["y_pred"],
+        sensitive_features=table[["race", "sex"]],
+        split=table["split"],
+        split_kind="random",
+        outcome="benefit",
+        disclosure={"public_data": True},
+    )
+    assert n_in_tables(found["race"]) == 4_974
+    assert n_in_tables(found["sex"]) == 5_000
+
+
 def test_joined_groups_keep_names_that_were_declared():
     release = releases(groups=list(RACES))["race"]
     assert any("Asian and Native" in name for name in release.subject.groups)

@@ -135,6 +135,35 @@ def test_a_file_counts_the_memberships_that_its_models_give_away_together():
     assert made.disclosure.memberships >= n_certain(made, known)
 
 
+def of_nobody_known(n_models: int) -> pcer.Release:
+    """Of models whose rows are in orders of their own, and have no names."""
+    known = people(400, n_models)
+    order = [np.random.default_rng(k).permutation(400) for k in range(n_models)]
+    person = np.concatenate(order)
+    model = np.repeat(np.arange(n_models), 400)
+    return pcer.release_from_predictions(
+        known.label[person],
+        known.answers[model, person],
+        sensitive_features={"group": known.group[person]},
+        split=known.member[person],
+        split_kind="random",
+        outcome="benefit",
+        epsilon=1.0 + model,
+        dp_delta=1e-5,
+    )
+
+
+def test_where_nothing_says_who_is_who_few_models_may_share_a_split():
+    """Fewer than a tenth of the people of any group and label in training."""
+    known = people(400, 1)
+    kind = 2 * known.group + known.label
+    n_safe = np.bincount(kind[known.member]).min() // 10
+    made = of_nobody_known(n_safe)
+    assert made.disclosure.only_together is None
+    with pytest.raises(InputError, match=f"release at most {n_safe} settings"):
+        of_nobody_known(n_safe + 1)
+
+
 # Answers alone
 
 
@@ -210,6 +239,46 @@ def test_splits_that_anybody_can_draw_again_are_warned_of():
         record_id=np.tile(np.arange(400), 20),
     )
     assert "random_state" in str(made)
+
+
+# One of the people, who knows of their own membership
+
+
+def trainings(tables: object, n_of_kind: np.ndarray) -> np.ndarray:
+    """(way, label, answer) how many of each kind can have been trained on."""
+    ranges = [np.arange(n + 1) for n in n_of_kind.ravel()]
+    every = np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, 2, 2)
+    fits = every.sum(axis=(1, 2)) == tables.train.n
+    if hasattr(tables.train, "tp"):
+        for cell, (label, answer) in CELLS.items():
+            fits &= every[:, label, answer] == getattr(tables.train, cell)
+    elif tables.train.accuracy is not None:
+        right = every.trace(axis1=1, axis2=2)
+        fits &= right == round(tables.train.accuracy * tables.train.n)
+    if tables.test.positive_rate is not None:
+        positive = (n_of_kind - every)[:, :, 1].sum(axis=1)
+        fits &= positive == round(tables.test.positive_rate * tables.test.n)
+    return every[fits]
+
+
+@pytest.mark.parametrize("n", [120, 240])
+def test_who_knows_of_themselves_by_a_receipt_learns_of_nobody_else(n):
+    """A receipt tells its owner who was trained on: of a kind one person is known."""
+    known = people(n, 1)
+    made = release(known, certain_cells=False, least_people=5)
+    for name, tables in made.runs[0].groups.items():
+        kinds = 2 * known.label + known.answers[0]
+        in_group = known.group == int(name)
+        n_of_kind = np.bincount(kinds[in_group], minlength=4).reshape(2, 2)
+        ways = trainings(tables, n_of_kind)
+        for n_trained, n_others in zip(
+            ways.reshape(-1, 4).T, n_of_kind.ravel() - 1, strict=True
+        ):
+            others_if_in = n_trained[n_trained >= 1] - 1
+            others_if_out = n_trained[n_trained <= n_others]
+            for others in (others_if_in, others_if_out):
+                assert others.min() < n_others
+                assert others.max() > 0
 
 
 # One person in a difference

@@ -344,6 +344,38 @@ def test_a_release_has_the_bounds_of_every_private_setting_from_the_kept_receipt
         assert bound.n_records == int((member.any(axis=0) & chosen).sum())
 
 
+def test_a_release_beside_ones_own_receipt_tells_nothing_of_anybody_else(spent):
+    """Of every other two of a group and label it is open who has which receipt."""
+    _, kept = receipts.read_receipts(spent / "tiny.receipts")
+    sweep = accounted()
+    kind = 2 * sweep.dataset.attribute("sex").codes + sweep.dataset.labels
+    before = released(spent).bounds
+    me = 0
+    for other in (1, N // 2, N - 1):
+        is_alike = (kind == kind[other]) & (np.arange(N) != me)
+        has_another = (kept != kept[:, :, [other]]).any(axis=(0, 1))
+        (stranger, *_) = np.flatnonzero(is_alike & has_another)
+        changed = np.array(kept)
+        changed[:, :, [other, stranger]] = kept[:, :, [stranger, other]]
+        scores = Predictions(
+            budgets=(calibrate(1.0, n_train=211, config=sweep.config),),
+            seeds=sweep.seeds,
+            logits=np.zeros((1, *changed.shape[1:]), dtype=np.float32),
+            member=~np.isnan(changed[0]),
+            receipts=changed[:, ~np.isnan(changed[0])].reshape(1, len(sweep.seeds), -1),
+        )
+        attribute = sweep.dataset.attribute("sex")
+        counted = Attribute("sex", attribute.group_names, attribute.codes)
+        for row, same in zip(
+            receipts.group_bounds(sweep, scores, counted), before, strict=True
+        ):
+            assert row.mean == pytest.approx(same.mean, rel=1e-12)
+            assert row.standard_error == pytest.approx(same.standard_error, rel=1e-9)
+            assert row.quantiles == same.quantiles
+            assert row.n_records == same.n_records
+        assert np.array_equal(changed[:, :, me], kept[:, :, me], equal_nan=True)
+
+
 # Settings; three files of each of three blocks; two of the receipts; the releases.
 @pytest.mark.slow
 @pytest.mark.parametrize("n_writes", [3, 4, 11, 12])
