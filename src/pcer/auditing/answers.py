@@ -325,6 +325,43 @@ class TrustAnswer(Record):
     on_word: list[Literal["random_splits", "nothing_left_out"]]
 
 
+# Beside the verdict: whom an attacker spots almost surely
+
+
+class TailGroup(Record):
+    """Shares of one group; None where too few people are picked to be shown."""
+
+    group: str
+    picked: float | None  # of people, by models that do not verify them
+    picked_error: float | None
+    by_chance: float | None  # the same share if nobody were memorised
+    right: float | None  # of pairs of models, one of them trained with the person
+    right_error: float | None
+    is_beyond_chance: bool  # right more often than a coin, corrected for the groups
+
+
+class TailPair(Record):
+    """Are more people of one of two groups spotted almost surely?"""
+
+    groups: tuple[str, str]  # the one with more first
+    answer: Literal["differs", "no_difference_shown"]
+    p_value: float  # adjusted over settings and pairs
+    p_value_alone: float
+    p_value_within_labels: float | None
+    n_made_up: int | None  # made-up groups that differ, of ``n_draws``
+    n_draws: int | None
+    downgraded: str | None
+
+
+class TailAnswer(Record):
+    """Whom does an attacker spot almost surely? It enters no verdict."""
+
+    n_models: int
+    threshold: float
+    groups: list[TailGroup]  # in the release's order
+    pairs: list[TailPair]  # those that differ first
+
+
 class Answers(Record):
     """The six answers of a setting, always all of them."""
 

@@ -23,6 +23,7 @@ from pcer.auditing.sentences.account import conclude, disclosed
 from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
 from pcer.auditing.six import six_answers
+from pcer.auditing.tails import tails_of
 from pcer.errors import InputError
 from pcer.measuring.judged import FamilyP, Judged, judge
 from pcer.measuring.next_setting import NextSetting, next_setting
@@ -272,7 +273,8 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         published=published,
     )
 
-    audit = _with_words(_with_answers(found), tested, judged)
+    found = _with_tails(_with_answers(found), tested.release)
+    audit = _with_words(found, tested, judged)
     others = [member.release for member in family.values() if member is not tested]
     return audit.with_sources(tested.release, others)
 
@@ -283,6 +285,16 @@ def _with_answers(found: Audit) -> Audit:
         answers = six_answers(found, setting)
         changes = {"answers": answers, "level": answers.spotting.answer}
         settings.append(setting.model_copy(update=changes))
+    return found.model_copy(update={"settings": settings})
+
+
+def _with_tails(found: Audit, release: Release) -> Audit:
+    """What stands beside the verdict of each setting."""
+    tails = tails_of(release)
+    settings = []
+    for setting in found.settings:
+        tail = tails.get((setting.model, setting.epsilon))
+        settings.append(setting.model_copy(update={"tail": tail}))
     return found.model_copy(update={"settings": settings})
 
 

@@ -24,6 +24,7 @@ from pcer.auditing.answers import (
     OutcomesAnswer,
     PairAnswer,
     RatioAnswer,
+    TailAnswer,
     WronglyAnswer,
 )
 from pcer.display import Shown, ShownAudit
@@ -183,6 +184,7 @@ class SettingResult(Record):
     verdict: SettingVerdict  # the strongest of its pairs
     level: Level  # of exposure
     answers: Answers | None  # the six; None while the audit is made
+    tail: TailAnswer | None  # whom an attacker spots almost surely; enters no verdict
     reason: str | None  # why nothing can be told, or why an alarm was downgraded
     headline: str  # at most 30 words: the exposure sentence, then the outcome sentence
 

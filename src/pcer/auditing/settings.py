@@ -68,6 +68,7 @@ def setting_result(
         verdict=record.strongest(pair.verdict for pair in pairs),
         level=Level.CANNOT_TELL,  # follows with the six answers
         answers=None,
+        tail=None,  # follows, by ``tails``
         reason=_reason(here),
         headline="",  # follows, by ``conclude``
     )

@@ -18,6 +18,7 @@ from pcer.auditing.sentences.rows import Row
 from pcer.auditing.sentences.serving import serving_row
 from pcer.auditing.sentences.spotting import easier_row, spotting_row
 from pcer.auditing.sentences.subject import header, if_in_data
+from pcer.auditing.sentences.tails import tail_row
 from pcer.auditing.sentences.trust import less_evidence, trust_row
 
 SIX = (spotting_row, easier_row, serving_row, both_row, delta_row, trust_row)
@@ -31,7 +32,7 @@ class Sentences:
     header: Sequence[str]  # what was trained, on whom, how often, in parts
     less: Sequence[str]  # what the file lacks, before the headline
     headline: str  # the largest answers, at most 40 words
-    rows: Sequence[Row]  # the six questions with their answers
+    rows: Sequence[Row]  # the six questions with their answers; perhaps a seventh
     next_step: str  # of the audit
     if_in_data: str  # what people should know who may be in it
     policy: Sequence[str]  # whether it holds, and each broken rule
@@ -39,12 +40,16 @@ class Sentences:
 
 def of(audit: Audit, setting: SettingResult) -> Sentences:
     """All sentences about one setting; the headline is the one that the audit has."""
+    rows = [row(audit, setting) for row in SIX]
+    beside = tail_row(setting)
+    if beside is not None:
+        rows.insert(-1, beside)  # the last row says how far all of them can be trusted
     return Sentences(
         title=setting.name.title,
         header=header(audit, setting),
         less=less_evidence(audit),
         headline=setting.headline,
-        rows=[row(audit, setting) for row in SIX],
+        rows=rows,
         next_step=audit.next_steps[0] if audit.next_steps else "",
         if_in_data=if_in_data(audit),
         policy=audit.policy_lines,

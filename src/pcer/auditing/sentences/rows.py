@@ -1,10 +1,11 @@
 """What is a row of the first screen, and how large is a difference in words?
 
 Every setting has six rows, each with a question, its answer in a few words, and
-sentences with the figures. ``spotting``, ``serving``, ``paper_answers`` and ``trust``
-make them of the setting's ``answers``; ``sentences.of`` gives all six. Outputs that
-have little room leave out figures (``shortened``), never an answer. To add a
-row: a function that gives a ``Row``, and its place in ``sentences.of``.
+sentences with the figures; where a release says whom an attacker spots almost surely, a
+seventh stands before the last. ``spotting``, ``serving``, ``paper_answers``, ``tails``
+and ``trust`` make them of the setting's ``answers``; ``sentences.of`` gives all.
+Outputs that have little room leave out figures (``shortened``), never an answer. To add
+a row: a function that gives a ``Row``, and its place in ``sentences.of``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,13 @@ class Bars(NamedTuple):
     bars: Sequence[Bar]
 
 
+class Dots(NamedTuple):
+    """How many of 100 people of a group are singled out: dark among 100 dots."""
+
+    group: str
+    of_100: float
+
+
 class Points(NamedTuple):
     """How often of 100 an attack spots each group, and by how much two differ."""
 
@@ -44,7 +52,7 @@ class Points(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One of the six questions, its answer, its figures, and what a picture shows."""
+    """A question, its answer, its figures, and what a picture shows."""
 
     question: str
     answer: str
@@ -53,6 +61,7 @@ class Row(NamedTuple):
     aside: str = ""  # the end of an alarming answer that has no alarm colour itself
     points: Points | None = None
     bars: Sequence[Bars] = ()
+    dots: Sequence[Dots] = ()
 
     @property
     def main(self) -> str:

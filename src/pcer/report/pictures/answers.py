@@ -1,8 +1,8 @@
-"""How are two of the six answers drawn: who is easier to spot, and who is worse served?
+"""How are answers drawn: who is easier to spot, worse served, spotted almost surely?
 
 ``row_drawing`` draws what a row carries: groups as points with one bar of their
-difference, or rates as bars. The page, notebooks and the card show it, by
-``templates/drawing.svg``. To add a picture: what it shows as a field of ``Row``, and
+difference, rates as bars, or people as dots. The page, notebooks and the card show it,
+by ``templates/drawing.svg``. To add a picture: what it shows as a field of ``Row``, and
 its function here.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pcer.auditing import sentences
 from pcer.auditing.record import Audit
 from pcer.auditing.sentences.predicted import predicted_in
-from pcer.auditing.sentences.rows import Bar, Bars, Points, Row
+from pcer.auditing.sentences.rows import Bar, Bars, Dots, Points, Row
 from pcer.files import as_shown
 from pcer.measuring.sizes import COIN
 from pcer.report.pictures import looks, panels
@@ -36,6 +36,11 @@ MARK_ROOM = 17  # of a group's mark before its bar
 TEXT_GAP = 6  # between a bar and its number
 NUMBER_ROOM = 7.0  # pixels of a letter beside a bar, wide enough for any font
 WHOLE = 100.0
+DOTS_IN_A_ROW = 25
+DOT = 3  # radius of the dot of somebody who is singled out
+LIGHT_DOT = 1
+DOT_STEP = 11  # from dot to dot
+DOT_MARGIN = 5
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,8 @@ def row_drawing(row: Row, audit: Audit, width: int = WIDTH) -> Drawing | None:
         return spotting(row.points, groups, width)
     if row.bars:
         return served(row.bars, groups, predicted_in(audit).truth, width)
+    if row.dots:
+        return singled_out(row.dots, width)
     return None
 
 
@@ -182,6 +189,43 @@ def _titled(title: str, width: int) -> list[Drawn]:
 
 def _text(text: str, x: float, y: float, anchor: str = "start") -> Drawn:
     return {"text": text, "x": x, "y": y, "anchor": anchor}
+
+
+# Who is singled out?
+
+
+def singled_out(groups: Sequence[Dots], width: int = WIDTH) -> Drawing:
+    """100 dots a group, one for a person of 100; those singled out are dark."""
+    drawing = Drawing("", width)
+    for group in groups:
+        gap = PART_GAP if drawing.height else 0.0
+        drawing = drawing.below(_dots(group, width), gap)
+    return drawing
+
+
+def _dots(group: Dots, width: int) -> Drawing:
+    n_dark = round(min(group.of_100, WHOLE))
+    name = looks.short_name(group.group)
+    number = decimals(group.of_100, 0 if group.of_100 >= DOTS_IN_A_ROW / 2 else 1)
+    title = say("chart", "dots", group=name, n=number)
+    drawing = Drawing(f"{title}.", width, texts=_titled(title, width))
+    top = round(drawing.texts[-1]["y"] + PART_GAP + DOT, 1)
+    for first, end, is_dark in ((0, n_dark, True), (n_dark, int(WHOLE), False)):
+        radius = DOT if is_dark else LIGHT_DOT
+        shape = "".join(_dot(place, radius) for place in range(first, end))
+        if shape:
+            mark = {"shape": shape, "is_filled": is_dark, "x": DOT_MARGIN, "y": top}
+            drawing.marks.append(mark)
+    n_rows = int(WHOLE) // DOTS_IN_A_ROW
+    return replace(drawing, height=top + DOT_STEP * n_rows)
+
+
+def _dot(place: int, radius: int) -> str:
+    """One of 100 dots as a part of a path."""
+    row, column = divmod(place, DOTS_IN_A_ROW)
+    x = DOT_STEP * column - radius
+    arc = f"a{radius} {radius} 0 1 0"
+    return f"M{x} {DOT_STEP * row}{arc} {2 * radius} 0{arc}-{2 * radius} 0z"
 
 
 # Who is worse served?
