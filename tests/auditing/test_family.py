@@ -44,10 +44,14 @@ def test_a_named_release_counts_in_every_family(members):
     assert list(found[1]) == digests_of([other, apart, silent])
 
 
+def errors_of(member):
+    return member.wrongly.smallest_p, member.missed.smallest_p
+
+
 def test_the_smallest_p_values_are_adjusted_over_the_family_by_holm(members):
     family = families(members, members)[0]
     smallest = [
-        (*member.evidence[member.attacks].smallest_p, member.wrongly.smallest_p)
+        (*member.evidence[member.attacks].smallest_p, *errors_of(member))
         for member in family.values()
     ]
     by_family = [reference.holm(p) for p in zip(*smallest, strict=True)]

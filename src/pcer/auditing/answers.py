@@ -123,7 +123,7 @@ class OutcomesAnswer(RateAnswer):
 
 
 class WronglyAnswer(RateAnswer):
-    """Who of two groups is wrongly judged more often?"""
+    """Of which of two groups is this error made more often?"""
 
     answer: AboutErrors
     error: str  # the rate that harms people: false_positive_rate, ...
@@ -229,6 +229,7 @@ class ServedAnswer(Record):
     other_error: str  # "missed"
     benefit: str  # the plan's: "rate"
     wrongly: list[ServedPair]  # those that differ first, the largest first
+    missed: list[ServedPair]  # by the other error
     rates: list[ServedPair]
     groups: list[Served]  # in the release's order
 

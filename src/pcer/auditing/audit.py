@@ -220,9 +220,9 @@ def family_p(
     for member in family.values():
         attacks = member.attacks if attack is None else (attack,)
         evidence = member.evidence.get(attacks)
-        of_errors = member.wrongly.smallest_p
+        of_errors = (member.wrongly.smallest_p, member.missed.smallest_p)
         by_attack = (1.0, 1.0) if evidence is None else evidence.smallest_p
-        smallest.append((*by_attack, of_errors))
+        smallest.append((*by_attack, *of_errors))
     place = list(family).index(tested.digest)
     adjusted = [float(holm(p)[place]) for p in np.array(smallest).T]
     return FamilyP(*adjusted)
@@ -245,15 +245,16 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         for index, paper in enumerate(numbers)
     ]
     main_setting = _main_setting(budgets)
-    p_exposures, p_outcomes, p_wrongly = together or (None, None, None)
+    of_family = FamilyP(*[None] * 4) if together is None else together
     unexplained = [kind.name for kind, why in judged.stronger_attacks if why is None]
     found = Audit(
         release_sha256=tested.digest,
         plan_sha256=plan_sha256,
         family=list(family),
-        family_p=p_exposures,
-        family_p_outcomes=p_outcomes,
-        family_p_wrongly=p_wrongly,
+        family_p=of_family.exposure,
+        family_p_outcomes=of_family.outcomes,
+        family_p_wrongly=of_family.wrongly,
+        family_p_missed=of_family.missed,
         subject=_subject(tested.release),
         plan=tested.plan,
         attack=tested.attack,

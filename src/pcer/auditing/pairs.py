@@ -19,7 +19,7 @@ from pcer.auditing import answers, record
 from pcer.measuring.evidence import Evidence, Statement
 from pcer.measuring.exposure import Measured
 from pcer.measuring.group_differences import PairDifference
-from pcer.measuring.judged import Amounts, Judged
+from pcer.measuring.judged import Amounts, Judged, JudgedErrors
 from pcer.measuring.outcomes import Received
 from pcer.measuring.plan import Verdict
 from pcer.measuring.sizes import COIN, NEAR_CERTAINTY_FROM, Size, size_of
@@ -99,7 +99,8 @@ def pair_result(
         verdict=Verdict.INSUFFICIENT_DATA,  # until its statements are known
         exposure=_exposure(compared),
         outcomes=_outcomes(compared),
-        wrongly=_wrongly(compared),
+        wrongly=_wrongly(compared, compared.here.judged.wrongly),
+        missed=_wrongly(compared, compared.here.judged.missed),
         double_disadvantage=_double_disadvantage(compared),
         ratio=_ratio(compared),
         equivalence=_equivalence(compared),
@@ -232,17 +233,15 @@ def _outcomes(compared: ComparedPair) -> answers.OutcomesAnswer:
     )
 
 
-def _wrongly(compared: ComparedPair) -> answers.WronglyAnswer:
-    """Who is wrongly judged more often?"""
+def _wrongly(compared: ComparedPair, errors: JudgedErrors) -> answers.WronglyAnswer:
+    """Of whom is one of both errors made more often?"""
     tested = compared.here.tested
-    judged = compared.here.judged
-    wrongly = tested.wrongly
     place = compared.place
-    p_value = wrongly.difference.p_value[place]
+    p_value = errors.tests.difference.p_value[place]
 
     answer: answers.AboutErrors = "no_difference_shown"
-    differs = bool(judged.wrongly_differ[place])
-    received = wrongly.received[compared.here.setting_index]
+    differs = bool(errors.differ[place])
+    received = errors.tests.received[compared.here.setting_index]
     if tested.contradiction is not None:
         answer = "cannot_tell"
     elif np.isnan(received.value).any():
@@ -254,21 +253,23 @@ def _wrongly(compared: ComparedPair) -> answers.WronglyAnswer:
 
     of_rate = ComparedRate(
         compared,
-        wrongly.difference,
-        judged.wrongly_differences,
+        errors.tests.difference,
+        errors.differences,
         received,
         more_is_worse=True,
     )
-    check = compared.placebo(tested.attack)
+    # Made-up groups are tried with the error that harms alone.
+    is_harmful = errors.tests.kind is tested.wrongly.kind
+    check = compared.placebo(tested.attack) if is_harmful else None
     is_withdrawn = p_value <= SIGNIFICANCE and not differs
     return answers.WronglyAnswer(
         **of_rate.fields(differs=differs),
         answer=answer,
-        error=wrongly.kind.name,
+        error=errors.tests.kind.name,
         n_made_up=None if check is None else check.n_wrongly,
         n_draws=None if check is None else check.n_draws,
         permutation_p=None if check is None else check.wrongly_p,
-        downgraded=judged.wrongly_reason if is_withdrawn else None,
+        downgraded=errors.reason if is_withdrawn else None,
     )
 
 

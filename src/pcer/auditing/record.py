@@ -125,7 +125,8 @@ class PairResult(Record):
     verdict: SettingVerdict  # the first of the statements
     exposure: ExposureAnswer
     outcomes: OutcomesAnswer
-    wrongly: WronglyAnswer
+    wrongly: WronglyAnswer  # the error that harms
+    missed: WronglyAnswer  # the other error, in no statement
     double_disadvantage: DoubleDisadvantage
     ratio: RatioAnswer
     equivalence: Equivalence | None
@@ -344,6 +345,7 @@ class Audit(Result, ShownAudit):
             adjusted over the family; None for one release.
         family_p_outcomes: of its strongest difference of outcomes, likewise.
         family_p_wrongly: of its strongest difference of wrong judgements, likewise.
+        family_p_missed: of the other error, likewise.
         attack: what everything but ``published`` and ``attacks`` is about.
         choice: why that attack.
         stronger_attack: one that was possible and is absent without a reason; None:
@@ -366,6 +368,7 @@ class Audit(Result, ShownAudit):
     family_p: float | None
     family_p_outcomes: float | None
     family_p_wrongly: float | None
+    family_p_missed: float | None
     subject: AuditSubject
     plan: Plan
     attack: str

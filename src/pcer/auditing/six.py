@@ -199,6 +199,7 @@ def _sized(pair: PairResult, name: str) -> SizedAnswer:
         "exposure": pair.exposure,
         "outcomes": pair.outcomes,
         "wrongly": pair.wrongly,
+        "missed": pair.missed,
     }
     return by_name[name]
 
@@ -232,14 +233,18 @@ def _served(audit: Audit, setting: SettingResult) -> ServedAnswer:
             right=group.accuracy,
         )
         groups.append(served)
-    wrongly = []
-    for pair in _largest_first(setting.pairs, "wrongly"):
-        wrongly.append(_served_pair(pair, pair.wrongly, pair.wrongly.answer))
     return ServedAnswer(
         error=error,
         other_error=other,
         benefit=audit.plan.benefit,
-        wrongly=wrongly,
+        wrongly=[
+            _served_pair(pair, pair.wrongly, pair.wrongly.answer)
+            for pair in _largest_first(setting.pairs, "wrongly")
+        ],
+        missed=[
+            _served_pair(pair, pair.missed, pair.missed.answer)
+            for pair in _largest_first(setting.pairs, "missed")
+        ],
         rates=[
             _served_pair(pair, pair.outcomes, pair.outcomes.answer)
             for pair in _largest_first(setting.pairs, "outcomes")

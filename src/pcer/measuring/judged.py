@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pcer.measuring.group_differences import PairDifference
 from pcer.measuring.sizes import tail_of
 from pcer.measuring.tested import Tested
 from pcer.measuring.variances import bonferroni_z
+from pcer.measuring.wrongly import Wrongly
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release.attack_kinds import AttackKind, attack_kind
 from pcer.statistics import (
@@ -70,6 +71,7 @@ class FamilyP(NamedTuple):
     exposure: float  # and of ratios
     outcomes: float
     wrongly: float
+    missed: float
 
 
 class PrintedTails(NamedTuple):
@@ -79,6 +81,7 @@ class PrintedTails(NamedTuple):
     exposure_difference: float  # settings x pairs x attacks that decide
     outcomes: float  # settings x pairs, and so the next
     wrongly: float
+    missed: float
 
 
 def printed_tails(
@@ -97,7 +100,17 @@ def printed_tails(
         exposure_difference=tail_of(level, n_differences, share=EXPOSURE_SHARE),
         outcomes=tail_of(level, n_compared(main.benefit)),
         wrongly=tail_of(level, n_compared(tested.wrongly.difference)),
+        missed=tail_of(level, n_compared(tested.missed.difference)),
     )
+
+
+class JudgedErrors(NamedTuple):
+    """One error rate of all settings and pairs."""
+
+    tests: Wrongly
+    differences: Amounts
+    differ: BoolArray  # (setting, pair)
+    reason: str | None  # why no difference counts
 
 
 class Judged(NamedTuple):
@@ -111,9 +124,8 @@ class Judged(NamedTuple):
     # First minus second group, by each attack that decides.
     exposure_differences: Mapping[str, Amounts]
     outcome_differences: Amounts
-    wrongly_differences: Amounts
-    wrongly_differ: BoolArray  # (setting, pair)
-    wrongly_reason: str | None  # why no difference of errors counts
+    wrongly: JudgedErrors
+    missed: JudgedErrors
     below_floor: BoolArray  # (setting, pair) both exposures are
     # Possible and absent, each with the release's reason.
     stronger_attacks: Sequence[tuple[AttackKind, str | None]]
@@ -130,9 +142,6 @@ def judge(
     same records; None for one release.
     """
     evidence = tested.evidence[tested.attacks]
-    errors_p = tested.wrongly.difference.p_value
-    of_errors = None if family_p is None else _family_refutation(family_p.wrongly)
-    may_count = tested.contradiction is None and of_errors is None
     return Judged(
         evidence=_downgraded(tested, tested.attacks, family_p),
         by_attack={
@@ -145,15 +154,29 @@ def judge(
         outcome_differences=_differences(
             evidence.benefit, _Tails.of(tested, "outcomes"), largest=1.0
         ),
-        wrongly_differences=_differences(
-            tested.wrongly.difference, _Tails.of(tested, "wrongly"), largest=1.0
-        ),
-        wrongly_differ=(errors_p <= SIGNIFICANCE) & may_count,
-        wrongly_reason=of_errors,
+        wrongly=_judged_errors(tested, "wrongly", family_p),
+        missed=_judged_errors(tested, "missed", family_p),
         below_floor=_below_floor(tested, tested.attack),
         stronger_attacks=choose_attacks.stronger_attacks(
             tested.panels, tested.plan, tested.attacks, tested.release.not_computed
         ),
+    )
+
+
+def _judged_errors(
+    tested: Tested, name: Literal["wrongly", "missed"], family_p: FamilyP | None
+) -> JudgedErrors:
+    """One of both errors, which are fields of ``Tested`` and of ``FamilyP``."""
+    tests: Wrongly = getattr(tested, name)
+    reason = None if family_p is None else _family_refutation(getattr(family_p, name))
+    may_count = tested.contradiction is None and reason is None
+    return JudgedErrors(
+        tests=tests,
+        differences=_differences(
+            tests.difference, _Tails.of(tested, name), largest=1.0
+        ),
+        differ=(tests.difference.p_value <= SIGNIFICANCE) & may_count,
+        reason=reason,
     )
 
 
@@ -175,7 +198,7 @@ def _downgraded(
 ) -> Evidence:
     """The evidence of some attacks, of which people see the first one's numbers."""
     evidence = tested.evidence[attacks]
-    together = [_family_refutation(p) for p in family_p or FamilyP(0.0, 0.0, 0.0)]
+    together = [_family_refutation(p) for p in family_p or FamilyP(0.0, 0.0, 0.0, 0.0)]
     stands: dict[Statement, BoolArray] = {
         "exposure": evidence.exposures_differ.copy(),
         "outcomes": evidence.benefits_differ.copy(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pcer.measuring.evidence import Evidence, decide
 from pcer.measuring.exposure import Measured, Pair, measure_attacks
 from pcer.measuring.group_differences import AttackTests, attack_tests
 from pcer.measuring.plan import POSITIVE_RATE, Plan
-from pcer.measuring.wrongly import Wrongly, wrongly_tests
+from pcer.measuring.wrongly import OPPOSITE, Wrongly, wrongly_tests
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, carried_attacks, panels
@@ -75,6 +75,7 @@ class Tested:
     measured: Mapping[str, Sequence[Measured]]
     tests: Mapping[str, AttackTests]
     wrongly: Wrongly  # errors of predictions, whatever the attack
+    missed: Wrongly  # the other error
 
     @property
     def attack(self) -> str:
@@ -130,11 +131,9 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         by_setting, plan, variance_inflation=arrays.variance_inflation
     )
     splits_are_random = is_random(release)
-    wrongly = wrongly_tests(
-        by_setting,
-        pairs,
-        release.subject.outcome,
-        variance_inflation=arrays.variance_inflation,
+    outcome = release.subject.outcome
+    errors = partial(
+        wrongly_tests, by_setting, pairs, variance_inflation=arrays.variance_inflation
     )
     return Tested(
         release=release,
@@ -150,7 +149,8 @@ def run_tests(release: Release, plan: Plan) -> Tested:
             attack: attack_tests(settings, pairs, random=splits_are_random)
             for attack, settings in measured.items()
         },
-        wrongly=wrongly,
+        wrongly=errors(outcome=outcome),
+        missed=errors(outcome=OPPOSITE[outcome]),
     )
 
 

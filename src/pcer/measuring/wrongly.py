@@ -3,8 +3,10 @@
 The third quantity beside exposure and outcomes: the false positive rate where a
 positive prediction harms, the false negative rate where it is a benefit. It has the
 errors of rates with their own denominators (``outcomes``), and settings x pairs are
-one more family; it depends on no attack and enters no verdict. ``tested.run_tests``
-asks once an audit, ``attacks.placebo`` for made-up groups. To add an error rate: its
+one more family; it depends on no attack and enters no verdict. The other error, of the
+``OPPOSITE`` outcome, is tested likewise in a family of its own, so that nobody reads
+one direction as both. ``tested.run_tests`` asks for both once an audit,
+``attacks.placebo`` for made-up groups. To add an error rate: its
 row in ``plan.BENEFITS`` and a line of ``ERROR_OF``.
 """
 
@@ -30,6 +32,8 @@ ERROR_OF: Final[dict[Outcome, BenefitKind]] = {
     "harm": BENEFIT_KINDS["false_positive_rate"],
     "benefit": BENEFIT_KINDS["false_negative_rate"],
 }
+# Whose error is the other one: people missed by a harm, or given a benefit wrongly.
+OPPOSITE: Final[dict[Outcome, Outcome]] = {"harm": "benefit", "benefit": "harm"}
 LEAST_PEOPLE: Final = 50  # among whom a group's errors are counted
 LEAST_ERRORS: Final = 10  # over the splits, and as many who are judged rightly
 

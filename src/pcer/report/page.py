@@ -54,7 +54,8 @@ VERSION: Final = 5
 GENERATOR = f"pcer {__version__}"
 SCRIPT: Final = '<script type="application/json" id="pcer-report">'
 # Figures that stand in the open; all others stand in detail.
-N_BESIDE_PICTURE = 1  # it shows the row's others
+N_BESIDE_POINTS = 2  # both attacks: the picture shows one
+N_BESIDE_BARS = 1  # they show the row's others
 N_BESIDE_TABLE = 1  # the paper's numbers, below
 BOTH_ROW = 3  # of the six; a "yes" repeats what the rows above say
 MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
@@ -164,7 +165,7 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
             for name in drawn_groups(audit, audit.told)
         ],
         "settings": settings_table(audit, most_rows=MOST_SETTINGS, is_brief=True),
-        "closing": views.closing_lines(audit, told),
+        "closing": [_led(line) for line in views.closing_lines(audit, told)],
         "paper": paper,
         "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
         "lists": {
@@ -180,6 +181,19 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
     }
 
 
+def _led(line: str) -> tuple[str, str]:
+    """What leads a closing line, in bold, and the rest; ("", line) where nothing does.
+
+    >>> _led("Next: keep it."), _led("3 people are left out.")
+    (('Next:', ' keep it.'), ('', '3 people are left out.'))
+    """
+    for name in ("next", "you"):
+        lead = wording.say(name, "lead", step="", words="").strip()
+        if line.startswith(lead):
+            return lead, line.removeprefix(lead)
+    return "", line
+
+
 def _setting_view(audit: Audit, setting: SettingResult) -> Drawn:
     """Header, headline and the six rows of one setting, each with its picture."""
     said = sentences.of(audit, setting)
@@ -189,7 +203,7 @@ def _setting_view(audit: Audit, setting: SettingResult) -> Drawn:
         picture = "" if drawing is None else drawing_svg(drawing, is_alone=False)
         most = len(row.figures)
         if drawing is not None:
-            most = N_BESIDE_PICTURE
+            most = N_BESIDE_BARS if row.points is None else N_BESIDE_POINTS
         elif place == views.PAPER_ROW:
             most = N_BESIDE_TABLE
         elif place == BOTH_ROW and answers_of(setting).both.answer == "yes":

@@ -128,7 +128,7 @@ def by_size(named: Sequence[Named], phrase: str) -> str:
     return capital("; ".join(parts))
 
 
-def apart(ends: Interval | None, *, is_shown: bool) -> str:
+def apart(ends: Interval | None, *, is_shown: bool, unit: str = "points") -> str:
     """By how many points one group has more than the other, by the interval.
 
     >>> apart((0.24, 1.21), is_shown=True), apart((-0.14, 1.4), is_shown=False)
@@ -142,12 +142,28 @@ def apart(ends: Interval | None, *, is_shown: bool) -> str:
     least, most = sorted(map(abs, ends))
     if low <= 0 <= high:
         if is_shown:
-            return f"apart, by at most {two_digits(most)} points"
-        return f"{two_digits(-low)} less to {two_digits(high)} points more"
-    how_much = f"{two_digits(least)} to {two_digits(most)} points"
+            return f"apart, by at most {two_digits(most)} {unit}"
+        return f"{two_digits(-low)} less to {two_digits(high)} {unit} more"
+    how_much = f"{two_digits(least)} to {two_digits(most)} {unit}"
     if is_shown:
         return f"apart by {how_much}"
     return f"{how_much} {'less' if high < 0 else 'more'}"
+
+
+def more_or_less(ends: Interval | None) -> str:
+    """How much more one group has than the other, where "apart" would not fit.
+
+    >>> more_or_less((0.24, 1.21)), more_or_less((-0.14, 1.4)), more_or_less((-3, -1))
+    ('0.24 to 1.2 more', '0.14 less to 1.4 more', '1 to 3 less')
+    """
+    if ends is None:
+        return "more or less (no interval is known)"
+    low, high = ends
+    if low < 0 < high:
+        return f"{two_digits(-low)} less to {two_digits(high)} more"
+    least, most = sorted(map(abs, ends))
+    way = "less" if high <= 0 else "more"
+    return f"{two_digits(least)} to {two_digits(most)} {way}"
 
 
 def turned(ends: Interval | None, *, is_first: bool, per_one: float) -> Interval | None:

@@ -41,7 +41,7 @@ def serving_row(audit: Audit, setting: SettingResult) -> Row:
         answer=_answer_words(audit, answer),
         figures=[*_figures(audit, setting, answer)],
         is_alarm=is_alarm,
-        aside=_rate_words(audit, answer) if is_alarm else "",
+        aside=_beside_errors(audit, answer) if is_alarm else "",
         bars=_bars(audit, answer),
     )
 
@@ -50,16 +50,16 @@ def serving_row(audit: Audit, setting: SettingResult) -> Row:
 
 
 def _answer_words(audit: Audit, answer: ServedAnswer) -> str:
-    """Both answers in a few words, the error first."""
+    """All answers in a few words, the error that harms first."""
     errors = answer.wrongly[0].answer
     rates = answer.rates[0].answer
-    if errors == rates == "no_difference_shown":
+    if errors == rates == "no_difference_shown" and not _named(answer.missed):
         return say("serving", "neither_shown")
     if {errors, rates} == {"cannot_tell"}:
         return say("serving", "cannot_tell")
     if {errors, rates} == {"not_given"}:
         return say("serving", "not_given")
-    return f"{_error_words(audit, answer)}. {_rate_words(audit, answer)}"
+    return f"{_error_words(audit, answer)}. {_beside_errors(audit, answer)}"
 
 
 def _error_words(audit: Audit, answer: ServedAnswer) -> str:
@@ -67,12 +67,24 @@ def _error_words(audit: Audit, answer: ServedAnswer) -> str:
     if named:
         phrase = _phrase(f"wrongly_{audit.subject.outcome}")
         return by_size(named, phrase)
+    if _named(answer.missed):
+        return say("serving", f"no_error_shown_{audit.subject.outcome}")
     forms = {
         "not_given": "errors_not_given",
         "too_few": "errors_too_few",
         "cannot_tell": "errors_cannot_tell",
     }
     return say("serving", forms.get(answer.wrongly[0].answer, "no_error_shown"))
+
+
+def _beside_errors(audit: Audit, answer: ServedAnswer) -> str:
+    """The other error, where it differs: often that of the other group; the rate."""
+    rates = _rate_words(audit, answer)
+    named = _named(answer.missed)
+    if not named:
+        return rates
+    missed = by_size(named, _phrase(f"missed_{audit.subject.outcome}"))
+    return f"{missed}. {rates}"
 
 
 def _rate_words(audit: Audit, answer: ServedAnswer) -> str:
@@ -127,7 +139,8 @@ def _figures(
     """Errors with their denominators, then the rate and what was, then accuracy."""
     first = _main_pair(answer)
     errors = _figures_of(setting, answer, answer.wrongly, first)
-    yield from _error_figures(audit, errors)
+    missed = _figures_of(setting, answer, answer.missed, first)
+    yield from _error_figures(audit, errors, missed.apart)
     rates = _figures_of(setting, answer, answer.rates, first)
     yield from _rate_figures(audit, rates)
     yield from _limits(setting)
@@ -154,7 +167,7 @@ def _figures_of(
     return Figures(groups[names[0]], groups[names[1]], words)
 
 
-def _error_figures(audit: Audit, errors: Figures) -> Iterator[str]:
+def _error_figures(audit: Audit, errors: Figures, missed_apart: str) -> Iterator[str]:
     """The harmful error first: false positives of a harm, misses of a benefit."""
     said = predicted_in(audit)
     is_harm = audit.subject.outcome == "harm"
@@ -185,6 +198,7 @@ def _error_figures(audit: Audit, errors: Figures) -> Iterator[str]:
             what=missed_what,
             one=one,
             two=two,
+            apart=missed_apart,
             **names,
         )
 

@@ -25,6 +25,7 @@ from pcer.auditing.sentences.rows import (
     adverb,
     apart,
     by_size,
+    more_or_less,
     turned,
 )
 from pcer.auditing.sentences.telling import answers_of, attacks_run, other_attacks
@@ -218,7 +219,8 @@ def _easier_figures(
     place = setting.pair_of(pair.groups)
     is_first = place.groups[0] == pair.groups[0]
     for found in pair.by_attack:
-        yield AttackWords(found, pair, is_first=is_first).sentence()
+        words = AttackWords(found, pair, is_first=is_first)
+        yield words.sentence(is_brief=_is_said_above(setting, words))
     yield from _within(pair)
     yield from _doubts(pair)
     if pair.answer != "differs":
@@ -228,6 +230,15 @@ def _easier_figures(
             yield capital(say("easier", "others", n=n, **others))
 
 
+def _is_said_above(setting: SettingResult, words: AttackWords) -> bool:
+    """Whether the first row has both exposures, and another attack was said first."""
+    spotting = answers_of(setting).spotting
+    names = {group.group for group in spotting.groups if group.success is not None}
+    is_later = words.found is not words.pair.by_attack[0]
+    is_same = words.found.attack == spotting.attack
+    return is_later and is_same and names == {*words.pair.groups}
+
+
 class AttackWords(NamedTuple):
     """What one attack says of two groups, as a sentence in its own unit."""
 
@@ -235,35 +246,51 @@ class AttackWords(NamedTuple):
     pair: EasierPair
     is_first: bool  # whether the pair's first group is the reference
 
-    def sentence(self) -> str:
-        """Both exposures, their difference by its interval, and whether it is shown."""
+    def sentence(self, *, is_brief: bool) -> str:
+        """Both exposures, their difference by its interval, and whether it is shown.
+
+        A brief one leaves out exposures that are right answers of 100.
+        """
         kind = attack_kind(self.found.attack)
-        form = "success"
-        how = kind.phrase
-        if kind.scale.per_success is None:
-            form = "in_unit"
-        elif kind.scale in PAIRED:
-            is_gain = kind.scale == attack_kinds.ACCURACY
-            form = "gain" if is_gain else "paired_confidence"
-        elif kind.basis is Basis.MODELS:
-            how = f"by comparing with similar models ({kind.label})"
-        one, two = self._exposures(kind)
+        first, second = self.pair.groups
         is_shown = self.is_shown
+        words = {
+            "how": self._how(kind),
+            "first": first,
+            "shown": say("easier", "shown" if is_shown else "not_shown"),
+        }
+        form = self._form(kind)
         ends = self._ends(kind)
+        if form == "success" and is_brief:
+            words["apart"] = more_or_less(ends)
+            return capital(say("easier", "compared", **words))
+        unit = "of 100" if form == "success" else "points"
+        one, two = self._exposures(kind)
         sentence = say(
             "easier",
             form,
-            how=how,
             one=one,
             two=two,
-            first=self.pair.groups[0],
-            second=self.pair.groups[1],
-            apart=apart(ends, is_shown=is_shown),
+            second=second,
+            apart=apart(ends, is_shown=is_shown, unit=unit),
             attack=kind.label,
             p=p_words(self.found.p_value),
-            shown=say("easier", "shown" if is_shown else "not_shown"),
+            **words,
         )
         return capital(sentence)
+
+    def _form(self, kind: AttackKind) -> str:
+        if kind.scale.per_success is None:
+            return "in_unit"
+        if kind.scale in PAIRED:
+            is_gain = kind.scale == attack_kinds.ACCURACY
+            return "gain" if is_gain else "paired_confidence"
+        return "success"
+
+    def _how(self, kind: AttackKind) -> str:
+        if kind.basis is Basis.MODELS:
+            return f"by comparing with similar models ({kind.label})"
+        return kind.phrase
 
     @property
     def is_shown(self) -> bool:

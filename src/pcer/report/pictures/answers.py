@@ -152,21 +152,21 @@ def _difference(points: Points, ends: tuple[float, float], width: int) -> Drawin
 def _axis(
     title: str, axis: panels.NumberAxis, base: float, base_name: str, width: int
 ) -> tuple[Drawing, float]:
-    """A title and an axis that marks the coin, or 0; and how high marks stand."""
+    """A title and an axis, its ends and the coin or 0 named; how high marks stand."""
     texts = _titled(title, width)
     middle = round(texts[-1]["y"] + 6 + MARKS_HEIGHT / 2, 1)
     foot = round(middle + MARKS_HEIGHT / 2 + NOTE_SIZE, 1)
     drawing = Drawing("", width, foot + 3, texts=texts)
     for tick in axis.ticks:
         x = _place(axis, tick, width)
-        name = looks.plain_number(tick)
-        reach = TICK
-        if tick == base:
-            name = f"{name} {base_name}".strip()
-            reach = REACH
+        reach = REACH if tick == base else TICK
         step = f"v{2 * reach}"
         drawing.lines.append({"x": x, "y": middle - reach, "step": step, "size": 1})
-        drawing.texts.append(_text(name, x, foot, _anchor(x, width)))
+        if tick in (axis.low, base, axis.high):
+            name = looks.plain_number(tick)
+            if tick == base:
+                name = f"{name} {base_name}".strip()
+            drawing.texts.append(_text(name, x, foot, _anchor(x, width)))
     return drawing, middle
 
 

@@ -34,7 +34,7 @@ from pcer.wording import no_zero, say, signed
 
 MOST_GAP_COLUMNS = 2
 LONGEST_HEADER = 12
-SYMBOLS = ("R", "δ", "PCER", "R / δ")  # of the paper, by group
+SYMBOLS = ("R", "δ", "PCER", "R/δ")  # of the paper, by group
 MEASURES = {
     "pcer_disparity": "Δ PCER",
     "pcer_disparity_null": "Δ PCER if nothing memorised",
@@ -148,7 +148,7 @@ class PaperForm(NamedTuple):
     floor: float
 
     def symbols(self, group: GroupResult, ratio: Summary) -> Row:
-        """R, δ, PCER and R / δ of one group.
+        """R, δ, PCER and R/δ of one group.
 
         PCER is a mean of ratios over seeds, which R over δ of the means is not.
         """
