@@ -76,6 +76,22 @@ def test_errors_have_a_family_of_their_own_and_simultaneous_intervals():
         assert wrongly.difference.upper_bound == max(abs(low), abs(high))
 
 
+def test_the_other_error_is_that_of_the_opposite_outcome():
+    """Who is missed by a harm is who would be passed over by a benefit, and inversely.
+
+    Groups differ in both, in opposite directions, as where one is predicted more.
+    """
+    harm = drawn((3000, 2000), (0.3, 0.5), (0.0, 0.0), rng=4, outcome="harm")
+    subject = harm.subject.model_copy(update={"outcome": "benefit"})
+    benefit = harm.model_copy(update={"subject": subject})
+    for one, other in ((harm, benefit), (benefit, harm)):
+        settings = pcer.audit(one, QUICK).settings
+        swapped = pcer.audit(other, QUICK).settings
+        for here, there in zip(settings, swapped, strict=True):
+            assert here.pairs[0].missed == there.pairs[0].wrongly
+            assert here.pairs[0].missed != here.pairs[0].wrongly
+
+
 def test_few_errors_are_too_few_and_no_verdict_changes():
     release = drawn((3000, 60), (0.4, 0.4), (0.0, 0.0), rng=6, right=(0.99, 0.99))
     found = pcer.audit(release, QUICK)
