@@ -15,9 +15,6 @@ ROOT = Path(__file__).parents[2]
 FLAGS = ("outcomes_differ", "wrongly_differs", "floor_sensitive")
 
 
-COLOURS = ["red", "red", "amber", "blue", "blue", "grey", "grey", "grey"]
-
-
 def test_every_list_of_verdicts_is_the_one_list():
     """A disparity is read without a label only where an exposure was seen."""
     page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
@@ -27,7 +24,6 @@ def test_every_list_of_verdicts_is_the_one_list():
     assert tree["properties"]["verdict"]["enum"] == list(SETTING_VERDICTS)
     grid = tree["$defs"]["Algorithm1"]["properties"]["verdict"]["anyOf"][0]["enum"]
     assert grid == list(GRID_VERDICTS)
-    assert [verdict.severity for verdict in SETTING_VERDICTS] == COLOURS
     assert [verdict.is_alarm for verdict in SETTING_VERDICTS] == [True] * 3 + [
         False
     ] * 5

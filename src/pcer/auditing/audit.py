@@ -263,6 +263,7 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         verdict=budgets[main_setting].verdict,
         main_setting=main_setting,
         headline="",  # the words follow, by ``conclude``
+        if_in_data="",
         account=[],
         trust=[],
         next_steps=[],

@@ -355,7 +355,8 @@ class Audit(Result, ShownAudit):
         declarations: what the numbers say against the release's own words.
         verdict: the strongest over settings; every output says this one.
         main_setting: place of the setting that ``headline`` and ``account`` are about.
-        account: what people should know who may be in the data.
+        if_in_data: what people should know who may be in the data.
+        account: what training allows, and what was not looked at.
         next_steps: one thing to do next, then what more data would show.
         next_setting: that exposes less, at the least loss of accuracy; None: none is.
     """
@@ -377,6 +378,7 @@ class Audit(Result, ShownAudit):
     verdict: SettingVerdict
     main_setting: int
     headline: str
+    if_in_data: str
     account: list[str]
     trust: list[str]
     next_steps: list[str]

@@ -519,10 +519,11 @@ def _exit_if_met(audits: Sequence[Audit], statements: Sequence[str]) -> None:
     for audited in audits:
         name = subject_name(audited)
         holding = audited.statements() if statements else {}
-        met += [f"{name}: {asked}" for asked in statements if asked in holding]
+        for asked in statements:
+            if asked in holding:
+                met.append(f"--fail-on is met: {name}: {asked}.")
         broken += [f"policy, {name}: {rule.sentence}" for rule in audited.broken_rules]
-    notes = [f"--fail-on is met: {'; '.join(met)}."] if met else []
-    notes += broken
+    notes = [*met, *broken]
     for note in notes:
         outputs_module.say(f"pcer: {note}", err=True)
     if notes:

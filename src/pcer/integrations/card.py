@@ -146,7 +146,7 @@ def _sections(printable: Audit, audit: Audit) -> Iterator[tuple[str, str]]:
     said = sentences.of(printable, setting)
     risks = [row.text for row in said.rows]
     risks += [wording.say("account", "not_measured"), *left_out(printable)]
-    risks.append(wording.say("you", "lead", words=said.if_in_data))
+    risks.append(said.if_in_data)
     yield RISKS, f"**{markdown_text(printable.headline)}**\n\n{_list(risks)}"
     steps = [*printable.next_steps, wording.say("card", "decide")]
     yield f"{RISKS}/Recommendations", _list(steps)

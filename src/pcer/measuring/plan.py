@@ -56,14 +56,6 @@ class Verdict(StrEnum):
         """Whether it says that groups differ."""
         return self in SETTING_VERDICTS[:3]
 
-    @property
-    def severity(self) -> str:
-        """The colour of its badge: red, amber, blue or grey."""
-        if self.is_alarm:
-            return "amber" if self is Verdict.RATIO_DIFFERS else "red"
-        is_told = self in (Verdict.NO_DIFFERENCE_SHOWN, Verdict.EQUAL_WITHIN_MARGIN)
-        return "blue" if is_told else "grey"
-
 
 # What Algorithm 1 can say over the floor grid.
 GRID_VERDICTS = (Verdict.FLOOR_ROBUST, Verdict.FLOOR_SENSITIVE)

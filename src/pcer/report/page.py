@@ -170,7 +170,7 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
         "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
         "lists": {
             "Symbols of the paper's numbers": [symbols],
-            "In plain words": audit.account[1:],
+            "In plain words": audit.account,
             "What the finding rests on": [*audit.trust, audit.choice],
             "What more would show": audit.next_steps[1:],
             "What was audited": background.facts(audit),

@@ -46,7 +46,7 @@ def view_of(audit: Audit, view: View = "short", also: Sequence[str] = ()) -> lis
             paper.paper_numbers(audit),
             Lines("How sure", [*audit.trust, audit.choice]),
             Lines("What more would show", audit.next_steps[1:]),
-            Lines("In plain words", audit.account[1:]),
+            Lines("In plain words", audit.account),
             Lines("Every setting", background.advice(audit)),
             Lines("What was audited", background.facts(audit)),
         ]
@@ -77,7 +77,7 @@ def closing_lines(audit: Audit, said: Sentences) -> list[str]:
     return [
         wording.say("next", "lead", step=said.next_step),
         *background.left_out(audit),
-        wording.say("you", "lead", words=said.if_in_data),
+        said.if_in_data,
     ]
 
 

@@ -3,7 +3,7 @@
 ``words.toml`` has the sentences; the files of this room choose among them and fill
 them, by the six ``answers`` of each setting. Outputs ask ``of`` once a setting and make
 no sentence of the finding themselves. What is said of the whole audit stands in the
-audit: ``account``, ``trust``, ``next_steps``, ``choice``, filled by ``conclude``
+audit: ``if_in_data``, ``account``, ``trust``, ``next_steps``, ``choice``, filled by ``conclude``
 (account.py).
 """
 
@@ -17,7 +17,7 @@ from pcer.auditing.sentences.paper_answers import both_row, delta_row
 from pcer.auditing.sentences.rows import Row
 from pcer.auditing.sentences.serving import serving_row
 from pcer.auditing.sentences.spotting import easier_row, spotting_row
-from pcer.auditing.sentences.subject import header, if_in_data
+from pcer.auditing.sentences.subject import header
 from pcer.auditing.sentences.tails import tail_row
 from pcer.auditing.sentences.trust import less_evidence, trust_row
 
@@ -51,6 +51,6 @@ def of(audit: Audit, setting: SettingResult) -> Sentences:
         headline=setting.headline,
         rows=rows,
         next_step=audit.next_steps[0] if audit.next_steps else "",
-        if_in_data=if_in_data(audit),
+        if_in_data=audit.if_in_data,
         policy=audit.policy_lines,
     )

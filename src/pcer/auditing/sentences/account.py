@@ -44,7 +44,8 @@ def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Aud
     return audit.model_copy(
         update={
             "headline": audit.told.headline,
-            "account": [if_in_data(audit), *_allowed(audit), not_measured, *disclosed],
+            "if_in_data": say("you", "lead", words=if_in_data(audit)),
+            "account": [*_allowed(audit), not_measured, *disclosed],
             "trust": trust,
             "next_steps": next_steps,
         }

@@ -22,6 +22,7 @@ from pcer.auditing.record import (
     SettingResult,
     rounded,
 )
+from pcer.auditing.sentences.telling import answers_of
 from pcer.errors import InputError
 from pcer.measuring.plan import Verdict
 from pcer.report.tables.background import published_by_setting
@@ -62,7 +63,7 @@ def to_metrics(audit: Audit) -> dict[str, float]:
     """Numbers by name; see ``Audit.metrics``."""
     group_slugs = slugs(audit.subject.groups)
     numbers = dict(_setting_numbers(audit, audit.told, group_slugs))
-    numbers["alarm"] = int(audit.verdict.severity == "red")
+    numbers["alarm"] = int(bool(answers_of(audit.told).alarms))
     numbers["left_out"] = audit.subject.n_missing_group
     if audit.plan.policy is not None:
         numbers["broken_rules"] = len(audit.broken_rules)

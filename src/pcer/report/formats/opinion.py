@@ -95,21 +95,21 @@ def to_opinion(audits: Sequence[Audit], signed: Signed = UNSIGNED) -> str:
 
 
 def _one_opinion(audit: Audit, signed: Signed) -> str:
-    """The opinion, with as many figures of its rows as it has room for."""
+    """The opinion, with as many figures of its rows as it has room for unsigned."""
     page = environment().get_template("opinion.md")
-    parts = _opinion(audit, signed)
+    parts = _opinion(audit)
 
-    def written(rows: Sequence[Row]) -> str:
-        places = {**parts, "rows": rows}
+    def written(rows: Sequence[Row], by: Signed) -> str:
+        places = {**parts, "rows": rows, "signed": _signature(by)}
         return page.render(**places, say=_say, text=markdown_text)
 
     def fits(rows: Sequence[Row]) -> bool:
-        return n_words([written(rows)]) <= MOST_WORDS
+        return n_words([written(rows, UNSIGNED)]) <= MOST_WORDS
 
-    return written(shortened(parts["rows"], fits))
+    return written(shortened(parts["rows"], fits), signed)
 
 
-def _opinion(audit: Audit, signed: Signed) -> dict[str, Any]:
+def _opinion(audit: Audit) -> dict[str, Any]:
     """What the template places, in its order: sentences, and rows of its tables."""
     said = sentences.of(audit, audit.told)
     caps_verdict = any(declaration.caps_verdict for declaration in audit.declarations)
@@ -117,7 +117,6 @@ def _opinion(audit: Audit, signed: Signed) -> dict[str, Any]:
     beside = [one for one in audit.family if one != audit.release_sha256]
     return {
         "title": _say("title", subject=background.subject_name(audit)),
-        "signed": _signature(signed),
         "scope": _scope(audit, said),
         "release_sha256": audit.release_sha256,
         "beside": beside,
