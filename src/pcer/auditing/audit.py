@@ -245,16 +245,15 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         for index, paper in enumerate(numbers)
     ]
     main_setting = _main_setting(budgets)
-    of_family = FamilyP(*[None] * 4) if together is None else together
     unexplained = [kind.name for kind, why in judged.stronger_attacks if why is None]
     found = Audit(
         release_sha256=tested.digest,
         plan_sha256=plan_sha256,
         family=list(family),
-        family_p=of_family.exposure,
-        family_p_outcomes=of_family.outcomes,
-        family_p_wrongly=of_family.wrongly,
-        family_p_missed=of_family.missed,
+        family_p=together and together.exposure,
+        family_p_outcomes=together and together.outcomes,
+        family_p_wrongly=together and together.wrongly,
+        family_p_missed=together and together.missed,
         subject=_subject(tested.release),
         plan=tested.plan,
         attack=tested.attack,

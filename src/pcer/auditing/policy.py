@@ -247,8 +247,14 @@ class Bound(NamedTuple):
     """One number of an audit, as large as it may be (of accuracy: as small)."""
 
     subject: str  # a group, or two
-    place: str  # the setting; and the attack, where it does not decide
+    setting: str
     value: float  # in the limit's unit; NaN: not known
+    by: str = ""  # ", by" and the attack, where it is not the one people see
+
+    @property
+    def place(self) -> str:
+        """The setting, and the attack."""
+        return f"{self.setting}{self.by}"
 
 
 class Limit(NamedTuple):
@@ -275,11 +281,20 @@ def broken_limits(
 
 
 def _breach(limit: Limit, allowed: float, found: list[Bound]) -> str | None:
-    """What is outside, farthest first; else what is not known; None if it holds."""
+    """What is outside, farthest first; else what is not known; None if it holds.
+
+    Of a group in one setting the farthest bound alone is named, whatever the attack.
+    """
     sign = -1 if limit.is_minimum else 1
     outside = [bound for bound in found if sign * bound.value > sign * allowed]
     outside.sort(key=lambda bound: -sign * bound.value)
-    named = [f"{b.subject} {limit.claim} {b.value:.1f} ({b.place})" for b in outside]
+    farthest = dict[tuple[str, str], Bound]()
+    for bound in outside:
+        farthest.setdefault((bound.subject, bound.setting), bound)
+    named = [
+        f"{bound.subject} {limit.claim} {bound.value:.1f} ({bound.place})"
+        for bound in farthest.values()
+    ]
     if not named:
         unknown = [bound for bound in found if np.isnan(bound.value)]
         named = [f"{bound.subject} is not known ({bound.place})" for bound in unknown]
@@ -317,7 +332,7 @@ def _exposures(audit: Audit, tested: Tested) -> list[Bound]:
     found = []
     for setting, measured in bounded:
         upper = bounds.exposure_bounds(measured, tails).upper
-        found += _bounds_at(_place(setting, measured, audit), names, upper)
+        found += _bounds_at(setting, names, upper, _by(measured, audit))
     return found
 
 
@@ -329,8 +344,8 @@ def _exposure_differences(audit: Audit, tested: Tested) -> list[Bound]:
     found = []
     for setting, measured in bounded:
         upper = bounds.difference_bounds(measured, pairs, tails).upper
-        place = _place(setting, measured, audit)
-        found += _bounds_at(place, _pair_names(audit), upper)
+        by = _by(measured, audit)
+        found += _bounds_at(setting, _pair_names(audit), upper, by)
     return found
 
 
@@ -355,7 +370,7 @@ def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         upper = bounds.outcome_bounds(measured, pairs, tails).upper
-        found += _bounds_at(setting.name.full, _pair_names(audit), upper)
+        found += _bounds_at(setting, _pair_names(audit), upper)
     return found
 
 
@@ -368,7 +383,7 @@ def _odds_gaps(audit: Audit, tested: Tested) -> list[Bound]:
         upper = bounds.odds_bounds(
             measured.panel, pairs, tails, measured.variance_inflation
         ).upper
-        found += _bounds_at(setting.name.full, _pair_names(audit), upper)
+        found += _bounds_at(setting, _pair_names(audit), upper)
     return found
 
 
@@ -379,7 +394,7 @@ def _disparities(audit: Audit, tested: Tested) -> list[Bound]:
     found = []
     for setting, gap in zip(audit.settings, tested.measured[GAP.name], strict=True):
         upper = disparity_bounds(gap, pairs, tails).upper
-        found += _bounds_at(setting.name.full, _pair_names(audit), upper)
+        found += _bounds_at(setting, _pair_names(audit), upper)
     return found
 
 
@@ -392,7 +407,7 @@ def _wrongly_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     upper = bounds.apart(difference, 100.0, 1.0, tails).upper
     found = []
     for setting, of_setting in zip(audit.settings, upper, strict=True):
-        found += _bounds_at(setting.name.full, _pair_names(audit), of_setting)
+        found += _bounds_at(setting, _pair_names(audit), of_setting)
     return found
 
 
@@ -404,7 +419,7 @@ def _spent(audit: Audit, tested: Tested) -> list[Bound]:
     for setting, measured in _by_main_attack(audit, tested):
         upper = bounds.spent_bounds(tested.release, measured.panel, tails).upper
         known = np.where(np.isfinite(upper), upper, np.nan)
-        found += _bounds_at(setting.name.full, names, known)
+        found += _bounds_at(setting, names, known)
     return found
 
 
@@ -414,7 +429,7 @@ def _accuracies(audit: Audit, tested: Tested) -> list[Bound]:
     found = []
     for setting, measured in _by_main_attack(audit, tested):
         lower = bounds.accuracy_bounds(measured.panel, tails).lower
-        found += _bounds_at(setting.name.full, ["accuracy"], lower)
+        found += _bounds_at(setting, ["accuracy"], lower)
     return found
 
 
@@ -436,10 +451,13 @@ def _tail_among(audit: Audit, n_bounds: int) -> float:
     return tail / (n_bounds * len(audit.settings))
 
 
-def _bounds_at(place: str, names: Sequence[str], values: FloatArray) -> list[Bound]:
+def _bounds_at(
+    setting: SettingResult, names: Sequence[str], values: FloatArray, by: str = ""
+) -> list[Bound]:
     """The bounds of every group, or pair, in one setting."""
+    place = setting.name.full
     return [
-        Bound(name, place, value) for name, value in zip(names, values, strict=True)
+        Bound(name, place, value, by) for name, value in zip(names, values, strict=True)
     ]
 
 
@@ -452,11 +470,10 @@ def _pair_names(audit: Audit) -> list[str]:
     return [listed(names) for names in combinations(audit.subject.groups, 2)]
 
 
-def _place(setting: SettingResult, measured: Measured, audit: Audit) -> str:
-    """The setting; and the attack, where it is not the one whose numbers people see."""
-    if measured.attack_kind.name == audit.attack:
-        return setting.name.full
-    return f"{setting.name.full}, by {measured.attack_kind.phrase}"
+def _by(measured: Measured, audit: Audit) -> str:
+    """The attack, where it is not the one whose numbers people see."""
+    kind = measured.attack_kind
+    return "" if kind.name == audit.attack else f", by {kind.phrase}"
 
 
 LIMITS: Final = (

@@ -3,8 +3,8 @@
 ``words.toml`` has the sentences; the files of this room choose among them and fill
 them, by the six ``answers`` of each setting. Outputs ask ``of`` once a setting and make
 no sentence of the finding themselves. What is said of the whole audit stands in the
-audit: ``if_in_data``, ``account``, ``trust``, ``next_steps``, ``choice``, filled by ``conclude``
-(account.py).
+audit: ``if_in_data``, ``account``, ``trust``, ``next_steps``, ``choice``, filled by
+``conclude`` (account.py).
 """
 
 from __future__ import annotations
