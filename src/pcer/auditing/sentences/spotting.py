@@ -29,14 +29,13 @@ from pcer.auditing.sentences.rows import (
     turned,
 )
 from pcer.auditing.sentences.telling import answers_of, attacks_run, other_attacks
-from pcer.measuring.sizes import Level, Size
+from pcer.measuring.sizes import COIN, Level, Size
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import AttackKind, Basis, attack_kind
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import capital, decimals, listed, p_words, say, two_digits
 
 MOST_NAMES = 3  # of groups in a sentence
-PAIRED = (attack_kinds.ACCURACY, attack_kinds.PROBABILITY)
 # What an attacker has, by what the attack is run on.
 KNOWS = {
     Basis.COUNTS: "knows_counts",
@@ -218,8 +217,10 @@ def _easier_figures(
         return
     place = setting.pair_of(pair.groups)
     is_first = place.groups[0] == pair.groups[0]
+    drawn = answers_of(setting).spotting.attack
     for found in pair.by_attack:
-        words = AttackWords(found, pair, is_first=is_first)
+        is_drawn = found.attack == drawn
+        words = AttackWords(found, pair, is_first=is_first, is_drawn=is_drawn)
         yield words.sentence(is_brief=_is_said_above(setting, words))
     yield from _within(pair)
     yield from _doubts(pair)
@@ -235,16 +236,20 @@ def _is_said_above(setting: SettingResult, words: AttackWords) -> bool:
     spotting = answers_of(setting).spotting
     names = {group.group for group in spotting.groups if group.success is not None}
     is_later = words.found is not words.pair.by_attack[0]
-    is_same = words.found.attack == spotting.attack
-    return is_later and is_same and names == {*words.pair.groups}
+    return is_later and words.is_drawn and names == {*words.pair.groups}
 
 
 class AttackWords(NamedTuple):
-    """What one attack says of two groups, as a sentence in its own unit."""
+    """What one attack says of two groups, as a sentence.
+
+    In right answers of 100, as the picture has them; of an attack that is not drawn in
+    its own unit, so that nobody takes one for the other.
+    """
 
     found: AttackDifference
     pair: EasierPair
     is_first: bool  # whether the pair's first group is the reference
+    is_drawn: bool  # whether the picture shows this attack
 
     def sentence(self, *, is_brief: bool) -> str:
         """Both exposures, their difference by its interval, and whether it is shown.
@@ -282,15 +287,14 @@ class AttackWords(NamedTuple):
     def _form(self, kind: AttackKind) -> str:
         if kind.scale.per_success is None:
             return "in_unit"
-        if kind.scale in PAIRED:
-            is_gain = kind.scale == attack_kinds.ACCURACY
-            return "gain" if is_gain else "paired_confidence"
+        if kind.scale == attack_kinds.PROBABILITY and not self.is_drawn:
+            return "paired_confidence"
         return "success"
 
     def _how(self, kind: AttackKind) -> str:
         if kind.basis is Basis.MODELS:
             return f"by comparing with similar models ({kind.label})"
-        return kind.phrase
+        return f"by {kind.phrase}"
 
     @property
     def is_shown(self) -> bool:
@@ -301,14 +305,24 @@ class AttackWords(NamedTuple):
         values = self.found.exposures
         if not self.is_first:
             values = values[::-1]
-        hundredths = kind.scale.hundredths
-        one, two = ["–" if value is None else hundredths(value) for value in values]
+        one, two = (self._amount(kind, value) for value in values)
         return one, two
+
+    def _amount(self, kind: AttackKind, value: float | None) -> str:
+        """An exposure in the unit in which the sentence has it."""
+        if value is None:
+            return "–"
+        if self._form(kind) == "success":
+            return decimals(COIN + (kind.scale.per_success or 0.0) * value, 1)
+        return kind.scale.hundredths(value)
 
     def _ends(self, kind: AttackKind) -> tuple[float, float] | None:
         """In the unit in which the exposures are printed."""
+        per_one = kind.scale.per_unit
+        if self._form(kind) == "success":
+            per_one = kind.scale.per_success or 0.0
         interval = self.found.difference.interval
-        return turned(interval, is_first=self.is_first, per_one=kind.scale.per_unit)
+        return turned(interval, is_first=self.is_first, per_one=per_one)
 
 
 def _within(pair: EasierPair) -> Iterator[str]:
