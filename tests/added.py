@@ -78,7 +78,7 @@ def test_an_attack_measures_placebos_and_is_audited(plain_release):
     found = audit.settings[0].groups["Other"].exposure.value
     assert found == pytest.approx(exposures["Other"][mine].value)
     easier = sentences.of(audit, audit.told).rows[1]
-    assert "(the mean confidence" in easier.figures[0].replace("(mean", "(the mean")
+    assert easier.figures[0].startswith("By the mean confidence: an attacker is right ")
 
 
 def test_an_attack_may_be_calibrated_by_other_models(monkeypatch):

@@ -123,7 +123,7 @@ class OutcomesAnswer(RateAnswer):
 
 
 class WronglyAnswer(RateAnswer):
-    """Of which of two groups is this error made more often?"""
+    """Is one of two groups judged wrongly more often, by this error?"""
 
     answer: AboutErrors
     error: str  # the rate that harms people: false_positive_rate, ...

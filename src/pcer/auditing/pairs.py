@@ -234,7 +234,7 @@ def _outcomes(compared: ComparedPair) -> answers.OutcomesAnswer:
 
 
 def _wrongly(compared: ComparedPair, errors: JudgedErrors) -> answers.WronglyAnswer:
-    """Of whom is one of both errors made more often?"""
+    """Is one of two groups judged wrongly more often, by one of both errors?"""
     tested = compared.here.tested
     place = compared.place
     p_value = errors.tests.difference.p_value[place]

@@ -4,7 +4,7 @@ The third quantity beside exposure and outcomes: the false positive rate where a
 positive prediction harms, the false negative rate where it is a benefit. It has the
 errors of rates with their own denominators (``outcomes``), and settings x pairs are
 one more family; it depends on no attack and enters no verdict. The other error, of the
-``OPPOSITE`` outcome, is tested likewise in a family of its own, so that nobody reads
+``OPPOSITE`` outcome, is tested likewise in a separate family, so that nobody reads
 one direction as both. ``tested.run_tests`` asks for both once an audit,
 ``attacks.placebo`` for made-up groups. To add an error rate: its
 row in ``plan.BENEFITS`` and a line of ``ERROR_OF``.
