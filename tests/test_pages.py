@@ -51,6 +51,7 @@ LONG = {
     "loops",
     TRAINED,
     "scikit-learn-in-five-minutes",
+    "behind-the-average",
 }
 
 

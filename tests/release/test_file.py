@@ -90,6 +90,10 @@ def full_release(form: str = "counts") -> dict[str, Any]:
     for rows in (tree["pooled_exposure"], tree["bounds"], tree["tail"]):
         rows[0]["group"] = "one"
     tree["tail"][0] |= {"n_models": 16, "against": "two"}
+    search = tree["subgroups"][0]
+    search["worst"]["rule"][0]["attribute"] = search["attributes"][0]
+    search["worst"]["lower_bound"] = 0.25  # 0.5 - 0.5 x 0.5
+    del search["withheld"]
     return json.loads(json.dumps(tree))
 
 
@@ -216,6 +220,23 @@ def row(**changes: Any) -> dict[str, Any]:
     return {"epsilon": 1.0, "group": "Other", "attack": "p", "value": 0, **changes}
 
 
+def search(**changes: Any) -> dict[str, Any]:
+    """A search that names men; ``worst__x`` changes a field of the winner."""
+    worst = {"epsilon": 1.0, "rule": [{"attribute": "sex", "value": "men"}]}
+    worst |= {"n_people": 200, "difference": 0.2, "standard_error": 0.02}
+    worst |= {"lower_bound": 0.14}
+    test = {"epsilon": 1.0, "p_value": 0.02, "p_value_within_labels": 0.4}
+    found = {"about": "exposure", "attributes": ["sex"], "depth": 2, "least": 100}
+    found |= {"factor": 2.0, "level": 0.025, "n_candidates": 2, "n_permutations": 999}
+    found |= {"seed": 0, "tests": [test | {"critical_value": 3.0}]}
+    for name, value in changes.items():
+        if name.startswith("worst__"):
+            worst[name.removeprefix("worst__")] = value
+        else:
+            found[name] = value
+    return found | {"worst": worst}
+
+
 def tail_row(**changes: Any) -> dict[str, Any]:
     numbers = {"picked": 0.4, "picked_error": 0.02, "by_chance": 0.006}
     numbers |= {"right": 0.9, "right_error": 0.02}
@@ -257,6 +278,11 @@ def tail_row(**changes: Any) -> dict[str, Any]:
         (("pooled_exposure",), [row(epsilon=7.0)], "pooled_exposure[0].epsilon"),
         (("pooled_exposure",), [row(group="X")], "pooled_exposure[0].group"),
         (("pooled_exposure",), [row(), row()], "pooled_exposure[1]"),
+        (("subgroups",), [search(), search()], "subgroups[1]"),
+        (("subgroups",), [search(worst__lower_bound=0.2)], "subgroups[0].worst"),
+        (("subgroups",), [search(level=0.01)], "subgroups[0].worst"),
+        (("subgroups",), [search(withheld="few")], "subgroups[0].worst"),
+        (("subgroups",), [search(attributes=["race"])], "subgroups[0].worst.rule"),
         (("tail",), [tail_row(n_models=15)], "tail[0].n_models"),
         (("tail",), [tail_row(right=None)], "tail[0]"),
         (("tail",), [tail_row(against="Other")], "tail[0].against"),
@@ -305,7 +331,8 @@ def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
     whole = full_release(form)
     assert refused(whole) is None
     others = {"accuracy", "positive_rate", "n"} if form == "counts" else set(CELLS)
-    assert FIELDS - names_in(whole) == others
+    # Who is named is not withheld.
+    assert FIELDS - names_in(whole) == others | {"withheld"}
     known = names_in(whole) | FIELDS
     n_errors = 0
     others = [place for place in places(whole) if form == "counts" or "groups" in place]
@@ -363,6 +390,9 @@ def test_errors_name_what_is_missing_or_unknown(form):
     always |= {"why", "n_people", "n_groups"}
     always |= {"rate", "everybody", "crossed", "degrees_of_freedom"}
     always |= {"n_models", "threshold"}
+    always |= {"about", "attributes", "depth", "least", "factor", "level", "tests"}
+    always |= {"n_candidates", "n_permutations", "p_value", "p_value_within_labels"}
+    always |= {"rule", "n_people", "difference", "standard_error", "lower_bound"}
     cells = set(CELLS) if form == "counts" else set()
     assert missing == {*always, *cells, "value", "group", "attack"}
 

@@ -25,6 +25,7 @@ from pcer.attacks.placebo import (
     one_by_one,
 )
 from pcer.attacks.scorers import SettingScores
+from pcer.attacks.subgroup_rows import as_one_group, subgroup_rows
 from pcer.attacks.sums import Divisions
 from pcer.attacks.tail_rows import TAIL, Picked, picked_in, tail_rows
 from pcer.metrics import FloatArray
@@ -48,7 +49,7 @@ from pcer.release.build import (
 )
 from pcer.release.joint import Answered
 from pcer.release.population import Attribute
-from pcer.release.records import TailRow
+from pcer.release.records import SubgroupSearch, TailRow
 from pcer.wording import setting_name
 
 PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``
@@ -122,6 +123,7 @@ def add_exposures(  # noqa: PLR0913 # front door of the room
     coins = [one.coins for one in drawn]
     attacked = list(run([(attack_models, (views, coins)) for views in settings]))
     picked = list(run([(picked_in, (views[0],)) for views in settings]))
+    searches = _searches([views[0] for views in settings], facts, run)
     on_step(CHECKING)
 
     released = []
@@ -141,6 +143,7 @@ def add_exposures(  # noqa: PLR0913 # front door of the room
             _with_rows(own, views, remaining),
             placebo=placebo,
             tail=_tails(views, results, picked, one.coins, run),
+            subgroups=searches,
             not_computed=absent,
         )
         released.append(whole)
@@ -182,6 +185,17 @@ def _tails(
         if one.found is not None:
             tasks.append((tail_rows, (view, one.found, result.rows, coins)))
     return list(chain(*run(tasks)))
+
+
+def _searches(
+    views: Sequence[SettingScores], facts: ReleaseFacts, run: TaskRunner
+) -> list[SubgroupSearch]:
+    """What is said of subgroups, where attributes for them were named."""
+    if not views[0].traits:
+        return []
+    everybody = [as_one_group(view) for view in views]
+    attacked = run([(attack_models, ([view],)) for view in everybody])
+    return subgroup_rows(everybody, list(chain(*attacked)), facts.outcome)
 
 
 def _drawn(views: Sequence[SettingScores], facts: ReleaseFacts, no_coin: str) -> Drawn:

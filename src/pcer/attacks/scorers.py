@@ -70,6 +70,7 @@ class SettingScores:
         model: the model's name; None where there is only one.
         person: (record,) the same number for records of one person; None where a record
             is a person.
+        traits: (record,) values of attributes by name, whose subgroups are searched.
     """
 
     logits: npt.NDArray[np.floating[Any]]
@@ -85,6 +86,7 @@ class SettingScores:
     epsilon: float = math.inf
     model: str | None = None
     person: IntArray | None = None
+    traits: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shape = self.logits.shape

@@ -271,6 +271,7 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         attacks=attack_stories(tested, judged.by_attack),
         declarations=list(tested.findings),
         broken_rules=[],
+        subgroups=tested.release.subgroups,
         published=published,
     )
 

@@ -38,7 +38,7 @@ from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
 from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind
 from pcer.release.file import Release
-from pcer.release.records import LeftOutPeople, Outcome, SplitKind
+from pcer.release.records import LeftOutPeople, Outcome, SplitKind, SubgroupSearch
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import SettingName
 
@@ -353,6 +353,7 @@ class Audit(Result, ShownAudit):
         broken_rules: of the plan's policy; empty where it holds, or where there is
             none.
         declarations: what the numbers say against the release's own words.
+        subgroups: searches for the subgroup that is hit hardest; they enter no verdict.
         verdict: the strongest over settings; every output says this one.
         main_setting: place of the setting that ``headline`` and ``account`` are about.
         if_in_data: what people should know who may be in the data.
@@ -387,6 +388,7 @@ class Audit(Result, ShownAudit):
     attacks: list[AttackStory]
     declarations: list[DeclarationFinding]
     broken_rules: list[BrokenRule]
+    subgroups: list[SubgroupSearch]
     published: list[AsPublished]
 
     @property

@@ -24,6 +24,7 @@ from pcer.models import same_people
 from pcer.models.about import About, facts_of
 from pcer.models.rows import THRESHOLD, Predictions, Rows, rows_of
 from pcer.models.splits import NO_COIN, PERSON, are_divided, effective_people
+from pcer.models.traits import traits_of
 from pcer.release import attack_kinds, build, joint
 from pcer.release import columns as convert
 from pcer.release.build import Counted, ReleaseFacts, RunKey
@@ -70,6 +71,7 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
     split_id: Any = None,
     record_id: Any = None,
     person_id: Any = None,
+    subgroups: Any = None,
     sample_weight: None = None,
     positive_label: str | int | float | bool | None = None,
     threshold: float = THRESHOLD,
@@ -105,6 +107,9 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
             in training. All models of a setting must have scored the same records.
         person_id: who has the record, where people have several: groups are then
             counted in people, and errors are those of so many.
+        subgroups: attributes (columns by name, or names of ``sensitive_features``)
+            whose combinations of up to two values are searched for the subgroup that is
+            hit hardest; at most one is named. Needs ``record_id``.
         sample_weight: refused, since a release counts people.
         positive_label: which label is positive; needed unless labels are 0 and 1, or
             booleans. There may be more than two labels: the others are then negative.
@@ -153,6 +158,7 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
         split_id=split_id,
         record_id=record_id,
         person_id=person_id,
+        subgroups=subgroups,
         sample_weight=sample_weight,
         positive_label=positive_label,
         threshold=threshold,
@@ -180,6 +186,7 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
     split_id: Any = None,
     record_id: Any = None,
     person_id: Any = None,
+    subgroups: Any = None,
     sample_weight: None = None,
     positive_label: str | int | float | bool | None = None,
     threshold: float = THRESHOLD,
@@ -234,7 +241,19 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
                 field="attributes",
             )
     rows = rows_of(given, columns)
+    rows = with_traits(rows, subgroups, columns)
     return releases_of(rows, views, facts, file="predictions")
+
+
+def with_traits(rows: Rows, subgroups: Any, columns: Mapping[str, Any]) -> Rows:
+    """Rows with the attributes whose subgroups are searched."""
+    if subgroups is not None and rows.record is None:
+        raise InputError(
+            "subgroups needs record_id, so that each record is compared with itself.",
+            field="subgroups",
+        )
+    traits = traits_of(subgroups, len(rows.entries.run), columns)
+    return replace(rows, traits=traits)
 
 
 def releases_of(
@@ -499,6 +518,7 @@ def _scores(
         "own": _own_scores(rows, place),
         "epsilon": math.inf if epsilon is None else epsilon,
         "person": None if rows.persons is None else rows.persons[place[0]],
+        "traits": {name: of[place[0]] for name, of in rows.traits.items()},
     }
     scores = []
     for attribute in attributes:

@@ -41,6 +41,7 @@ from pcer.models.training import (
     trainers_of,
     versions,
 )
+from pcer.models.traits import traits_of
 from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS, require_one_length
@@ -76,6 +77,7 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
     test_size: float = TEST_SIZE,
     cv: Any = None,
     person_id: Any = None,
+    subgroups: Any = None,
     drop_sensitive: bool = False,
     budgets: Mapping[str, Sequence[float | None]] | None = None,
     epsilon: Any = None,
@@ -111,6 +113,9 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
         cv: a random splitter of scikit-learn instead of independent splits.
         person_id: who has the record, where people have several: they are kept
             together.
+        subgroups: attributes (names of columns of X, or columns by name) whose
+            combinations of up to two values are searched for the subgroup that is hit
+            hardest; at most one is named.
         drop_sensitive: leave columns that ``sensitive_features`` names out of X.
         budgets: the name of the parameter that carries epsilon, and the values it
             takes: ``{"epsilon": [0.5, 1, None]}``; None is a model without privacy
@@ -153,6 +158,7 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
         n_jobs=n_jobs, store=None if store is None else Path(store), progress=progress
     )
     candidates = candidates_of(estimator, epsilon, budgets)
+    all_features = X
     X, features = _named_features(X, sensitive_features, drop_sensitive=drop_sensitive)
     _require_one_index(X=X, y=y, sensitive_features=features, person_id=person_id)
     facts = facts_of(
@@ -167,6 +173,8 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
         features, About.of(about).attribute, facts.groups, facts.missing
     )
     records = records_of(X, y, attribute, positive_label, person_id)
+    traits = traits_of(subgroups, len(records.y), all_features, features)
+    records = replace(records, traits=traits)
     releases = releases_from_estimator(
         candidates, records, [attribute], plan, running, facts
     )
@@ -185,6 +193,7 @@ def release_from_training(  # noqa: PLR0913 # a front door
     test_size: float = TEST_SIZE,
     cv: Any = None,
     person_id: Any = None,
+    subgroups: Any = None,
     drop_sensitive: bool = False,
     epsilon: Any = None,
     dp_delta: float | None = None,
@@ -237,6 +246,7 @@ def release_from_training(  # noqa: PLR0913 # a front door
         test_size=test_size,
         cv=cv,
         person_id=person_id,
+        subgroups=subgroups,
         drop_sensitive=drop_sensitive,
         epsilon=epsilon,
         dp_delta=dp_delta,
@@ -575,6 +585,7 @@ def _scores(
             epsilon=candidate.epsilon,
             model=candidate.model,
             person=records.persons,
+            traits=records.traits,
         )
         for attribute in attributes
     ]

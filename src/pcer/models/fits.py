@@ -18,7 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from numbers import Integral
 from pathlib import Path
@@ -66,6 +66,8 @@ class Records:
     is_positive: BoolArray  # (record,) whether the label is that one
     # (record,) who has it, from 0; None where nobody has several
     persons: IntArray | None
+    # (record,) values of attributes by name, whose subgroups are searched
+    traits: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
 
 
 class Answers(NamedTuple):

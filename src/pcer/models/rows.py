@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pcer.errors import InputError
 from pcer.files import canonical_json
@@ -77,6 +78,8 @@ class Rows:
     # log odds of the true label beyond reference models'
     reference: FloatArray | None = None
     membership: MembershipScore | None = None
+    # values of attributes by name, whose subgroups are searched
+    traits: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
     def digest(self, facts: ReleaseFacts) -> str | None:

@@ -40,6 +40,7 @@ from pcer.release.records import (
     PooledExposure,
     SplitKind,
     StratifiedBy,
+    SubgroupSearch,
     TailRow,
     Training,
     TrainingNoise,
@@ -181,6 +182,7 @@ class Counted:
     bounds: Sequence[Bound] = ()
     training_noise: Sequence[TrainingNoise] = ()
     tail: Sequence[TailRow] = ()
+    subgroups: Sequence[SubgroupSearch] = ()
     # By attack or check, why it is missing.
     not_computed: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()  # written after those of the facts
@@ -283,6 +285,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "bounds": list(counted.bounds),
         "training_noise": _noise_of_exact_tables(counted, published),
         "tail": list(counted.tail),
+        "subgroups": list(counted.subgroups),
         "not_computed": {**counted.not_computed, **_emptied(counted, runs, pooled)},
         "placebo": list(counted.placebo),
         "disclosure": _disclosure(facts, counted, published),

@@ -40,12 +40,15 @@ from pcer.release.records import (
     PooledExposure,
     Provenance,
     Run,
+    SubgroupSearch,
+    SubgroupTest,
     Subject,
     TailRow,
     TestRates,
     Training,
     TrainingNoise,
     TrainRates,
+    WorstSubgroup,
     check_names,
     refuse,
 )
@@ -66,6 +69,7 @@ ROW_KEYS = {
 # it needs.
 TAIL_NUMBERS = ("picked", "picked_error", "by_chance", "right", "right_error")
 LEAST_TAIL_MODELS = 16
+BOUND_TOLERANCE = 1e-6  # of a subgroup's bound, recomputed
 HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
     "epsilon": "write null for a model without differential privacy",
@@ -112,6 +116,7 @@ class Release(Shown):
     bounds: list[Bound] = Field(default_factory=list)
     training_noise: list[TrainingNoise] = Field(default_factory=list)
     tail: list[TailRow] = Field(default_factory=list)
+    subgroups: list[SubgroupSearch] = Field(default_factory=list)
     disclosure: Disclosed | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -122,6 +127,7 @@ class Release(Shown):
         _check_rows(self)
         _check_training_noise(self)
         _check_tail(self)
+        _check_subgroups(self)
         models = sorted({run.model for run in self.runs if run.model is not None})
         check_names(models, "the names in runs[].model", field="runs[].model")
         check_names(sorted(_attacks(self)), "names of attacks", field="attack")
@@ -508,6 +514,45 @@ def _check_tail(release: Release) -> None:
             refuse(place, f"{place}: {row.against!r} is not another group")
 
 
+def _check_subgroups(release: Release) -> None:
+    """One search of each kind; who is named stands out by the file's own numbers."""
+    settings = _settings(release)
+    questions = set()
+    for index, search in enumerate(release.subgroups):
+        path = f"subgroups[{index}]"
+        about = [other.about for other in release.subgroups[:index]]
+        questions.add((*search.attributes, search.depth, search.least, search.seed))
+        if search.about in about or len(questions) > 1:
+            refuse(path, f"{path}: a file has one question, and each search once")
+        for place, test in enumerate(search.tests):
+            _check_setting(f"{path}.tests[{place}]", test, settings)
+        if search.worst is not None:
+            _check_worst(f"{path}.worst", search, search.worst)
+
+
+def _check_worst(path: str, search: SubgroupSearch, worst: WorstSubgroup) -> None:
+    """The winner is of the question, and its bound follows from the numbers beside."""
+    for condition in worst.rule:
+        if condition.attribute not in search.attributes:
+            place = f"{path}.rule"
+            refuse(place, f"{place}: {condition.attribute!r} was not searched")
+    made = (worst.model, worst.epsilon, worst.attack)
+    for test in search.tests:
+        critical = test.critical_value
+        is_its_own = (test.model, test.epsilon, test.attack) == made
+        if not is_its_own or critical is None:
+            continue
+        bound = worst.difference - critical * worst.standard_error
+        is_true = abs(bound - worst.lower_bound) <= BOUND_TOLERANCE
+        if is_true and test.p_value <= search.level and search.withheld is None:
+            return
+    refuse(
+        path,
+        f"{path}: no test beside it has its bound and a p-value below the level; give "
+        "the test that named it",
+    )
+
+
 def _settings(release: Release) -> set[tuple[str | None, float | None]]:
     """Model and epsilon of every setting that has runs."""
     return {(run.model, run.epsilon) for run in release.runs}
@@ -515,7 +560,7 @@ def _settings(release: Release) -> set[tuple[str | None, float | None]]:
 
 def _check_setting(
     path: str,
-    row: PooledExposure | Placebo | Bound | TailRow | TrainingNoise,
+    row: PooledExposure | Placebo | Bound | SubgroupTest | TailRow | TrainingNoise,
     settings: set[tuple[str | None, float | None]],
 ) -> None:
     """Some run is of the row's setting."""

@@ -232,6 +232,63 @@ class TailRow(Record):
         return self.picked is not None
 
 
+class Condition(Record):
+    """One attribute's value: a part of a rule that says who is in a subgroup."""
+
+    attribute: Name
+    value: Name
+
+
+class SubgroupTest(Record):
+    """The search of one setting by one attack, or of a rate.
+
+    p-values are of the most extreme subgroup among permuted people: of everybody, or
+    within labels. A subgroup of the least size that differs by ``detectable`` would be
+    found in 8 of 10 cases.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    attack: Name | None = None
+    p_value: Rate
+    p_value_within_labels: Rate
+    critical_value: NonNegative | None = None
+    detectable: NonNegative | None = None
+
+
+class WorstSubgroup(Record):
+    """The subgroup that stands out most: against everybody else, by one attack.
+
+    ``lower_bound`` holds for all subgroups together; errors carry the factor.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    attack: Name | None = None
+    rule: Annotated[list[Condition], Field(min_length=1, max_length=3)]
+    n_people: Count  # to 10
+    difference: SignedNumber
+    standard_error: NonNegative
+    lower_bound: SignedNumber
+
+
+class SubgroupSearch(Record):
+    """A search for the subgroup that is hit hardest, and what it was."""
+
+    about: Literal["exposure", "outcomes", "wrongly"]
+    attributes: Annotated[list[Name], Field(min_length=1)]
+    depth: Count  # values in a rule, at most
+    least: Count  # people in a subgroup, and outside
+    factor: NonNegative  # of the variance
+    level: Rate  # of each test
+    n_candidates: Count
+    n_permutations: Count
+    seed: Seed
+    tests: list[SubgroupTest]
+    worst: WorstSubgroup | None = None  # None: nobody stands out, or is not named
+    withheld: Note | None = None  # why one that stands out is not named
+
+
 class TrainingNoise(Record):
     """How a rate varies over models that were trained again on one split.
 

@@ -17,6 +17,7 @@ from pcer.auditing.sentences.paper_answers import both_row, delta_row
 from pcer.auditing.sentences.rows import Row
 from pcer.auditing.sentences.serving import serving_row
 from pcer.auditing.sentences.spotting import easier_row, spotting_row
+from pcer.auditing.sentences.subgroups import subgroup_row
 from pcer.auditing.sentences.subject import header
 from pcer.auditing.sentences.tails import tail_row
 from pcer.auditing.sentences.trust import less_evidence, trust_row
@@ -32,7 +33,7 @@ class Sentences:
     header: Sequence[str]  # what was trained, on whom, how often, in parts
     less: Sequence[str]  # what the file lacks, before the headline
     headline: str  # the largest answers, at most 40 words
-    rows: Sequence[Row]  # the six questions with their answers; perhaps a seventh
+    rows: Sequence[Row]  # the six questions with their answers; perhaps more
     next_step: str  # of the audit
     if_in_data: str  # what people should know who may be in it
     policy: Sequence[str]  # whether it holds, and each broken rule
@@ -41,9 +42,10 @@ class Sentences:
 def of(audit: Audit, setting: SettingResult) -> Sentences:
     """All sentences about one setting; the headline is the one that the audit has."""
     rows = [row(audit, setting) for row in SIX]
-    beside = tail_row(setting)
-    if beside is not None:
-        rows.insert(-1, beside)  # the last row says how far all of them can be trusted
+    # The last row says how far all of them can be trusted.
+    for beside in (tail_row(setting), subgroup_row(audit)):
+        if beside is not None:
+            rows.insert(-1, beside)
     return Sentences(
         title=setting.name.title,
         header=header(audit, setting),
