@@ -43,8 +43,9 @@ from pcer.statistics import SIGNIFICANCE
 RATES = Path(__file__).parent / "rates" / "behind.json"
 N_MODELS, N_FURTHER, N_PEOPLE = 16, 20, 1_000
 N_DRAWS = 999  # permutations
+NULL_PEOPLE, NULL_DRAWS = 500, 199  # of real scores, of which there are many audits
 GROUPINGS = 20  # made-up groups of one membership
-SUBGROUP_DRAWS = 399
+SUBGROUP_DRAWS = 199
 MODELS: dict[str, Callable[[int], Any]] = {
     "tree": lambda seed: DecisionTreeClassifier(random_state=seed),
     "1nn": lambda seed: KNeighborsClassifier(1),
@@ -74,23 +75,25 @@ def upper_bound(n: int, of: int) -> float:
 # Fitted models
 
 
-def people_of(source: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def people_of(
+    source: str, rng: np.random.Generator, n: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Features and labels of people drawn from COMPAS, or made up with noisy labels."""
     if source == "compas":
         data = pcer.data.load("compas")
-        rows = rng.choice(data.n_records, N_PEOPLE, replace=False)
+        rows = rng.choice(data.n_records, n, replace=False)
         return np.asarray(data.features, dtype=float)[rows], data.labels[rows]
-    features = rng.normal(size=(N_PEOPLE, 5))
-    score = features[:, 0] + features[:, 1] * features[:, 2] + rng.normal(size=N_PEOPLE)
+    features = rng.normal(size=(n, 5))
+    score = features[:, 0] + features[:, 1] * features[:, 2] + rng.normal(size=n)
     return features, (score > 0).astype(int)
 
 
 def fitted(
-    source: str, n_models: int, rng: np.random.Generator
+    source: str, n_models: int, rng: np.random.Generator, n: int = N_PEOPLE
 ) -> tuple[np.ndarray, np.ndarray]:
     """(model, record) confidence in the true label, and who was trained on."""
     data, name = source.split()
-    features, labels = people_of(data, rng)
+    features, labels = people_of(data, rng, n)
     scores = np.empty((n_models, len(labels)))
     member = rng.random(scores.shape) < 0.5
     for m, trained in enumerate(member):
@@ -110,7 +113,8 @@ def differs(
     found: Any, codes: np.ndarray, separation: float = 0.0, **more: Any
 ) -> bool:
     """Whether tails of two groups are called different at 5 %."""
-    p = tail_test(found, codes, (0, 1), separation=separation, n_draws=N_DRAWS, **more)
+    more = {"n_draws": N_DRAWS} | more
+    p = tail_test(found, codes, (0, 1), separation=separation, **more)
     return p <= SIGNIFICANCE
 
 
@@ -120,13 +124,14 @@ def nulls(n_audits: int = 1_600, seed: int = 1) -> None:
     splits = np.arange(N_MODELS)
     for source in SOURCES:
         rng = np.random.default_rng([seed, *source.encode()])
-        scores, _ = fitted(source, N_MODELS, rng)
+        scores, _ = fitted(source, N_MODELS, rng, NULL_PEOPLE)
         n = 0
         for _ in range(n_audits // GROUPINGS):
             member = rng.random(scores.shape) < 0.5
             picked = tail(scores, member, splits)
             for _ in range(GROUPINGS):
-                n += differs(picked, halves(rng, N_PEOPLE))
+                codes = halves(rng, NULL_PEOPLE)
+                n += differs(picked, codes, n_draws=NULL_DRAWS)
         found[source] = f"{n} of {n_audits}, at most {upper_bound(n, n_audits)} %"
         print(source, found[source], flush=True)
     keep("nulls", found)

@@ -8,6 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 import pcer
 from pcer.errors import InputError
 from pcer.models.traits import traits_of
+from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
 PUBLIC = {"public_data": True}
 
@@ -58,7 +59,8 @@ def test_without_subgroups_nothing_is_searched_and_all_else_is_the_same():
     assert searched.model_copy(update={"subgroups": []}).to_json() == plain.to_json()
 
 
-def test_training_functions_and_predictions_search_too():
+def scored():
+    """Three models of the same people, a row each record and model."""
     frame, labels = people()
     rows = []
     for seed in range(3):
@@ -69,7 +71,12 @@ def test_training_functions_and_predictions_search_too():
         score = tree.predict_proba(frame)[:, 1]
         row = frame.assign(y=labels, score=score, split=parts, seed=seed)
         rows.append(row.assign(record=np.arange(600)))
-    table = pd.concat(rows)
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_training_functions_and_predictions_search_too():
+    frame, labels = people()
+    table = scored()
     arguments = {
         "y_true": table["y"],
         "y_score": table["score"],
@@ -85,6 +92,23 @@ def test_training_functions_and_predictions_search_too():
     assert len(made.subgroups) == 3
     with pytest.raises(InputError, match="subgroups needs record_id"):
         pcer.release_from_predictions(**arguments)
+
+    columns = PredictionColumns(
+        attributes=("sex",),
+        y_true="y",
+        y_pred=None,
+        y_score="score",
+        record_id="record",
+        subgroups=("sex", "band"),
+    )
+    facts = ReleaseFacts(
+        dataset="made up",
+        outcome="harm",
+        split_kind="random",
+        disclosure=pcer.Disclosure(**PUBLIC),
+    )
+    (of_table,) = releases_from_table(table, columns, facts).values()
+    assert of_table.subgroups == made.subgroups
 
     def train(X, y, seed):
         return DecisionTreeClassifier(random_state=0).fit(X, y)

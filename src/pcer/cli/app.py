@@ -210,6 +210,7 @@ SUCCESSORS = {
     ("recommend", "largest-odds-gap"): IN_POLICY,
     ("recommend", "largest-outcome-gap"): IN_POLICY,
     ("recommend", "most-spent"): IN_POLICY,
+    ("release", "loss"): "--membership-score with a column of minus the loss",
     ("train", "learning-rate"): "learning_rate in the table [train] of --config FILE",
 }
 QUIETLY = {

@@ -118,11 +118,11 @@ def release(
     membership_score: Given = optional(
         "Column of an attack's score, higher for members."
     ),
-    loss: Given = optional("Column of the loss, lower for members."),
     record_id: Given = optional(
         "Column that names a record in all models: allows stronger attacks."
     ),
     person_id: Given = optional("Column of who has the record, if several."),
+    subgroups: Given = optional("Columns searched for the subgroup hit hardest."),
     groups: Given = optional("Order of the groups, comma-separated."),
     group_names: Given = optional(**options_module.GROUP_NAMES),
     missing: Missing | None = optional(options_module.MISSING_HELP),
@@ -162,9 +162,9 @@ def release(
         "seed": seed,
         "split_id": split_id,
         "membership_score": membership_score,
-        "loss": loss,
         "record_id": record_id,
         "person_id": person_id,
+        "subgroups": tuple(subgroups.split(",")) if subgroups else subgroups,
     }
     facts = {
         "outcome": outcome,

@@ -19,7 +19,7 @@ import numpy as np
 
 from pcer.data.readers import executed, frame_content, open_file, require_columns
 from pcer.errors import InputError, confusable
-from pcer.models.arrays import other_attributes, releases_of
+from pcer.models.arrays import other_attributes, releases_of, with_traits
 from pcer.models.rows import Predictions, Rows, rows_of
 from pcer.release.attack_kinds import AUC_ADVANTAGE
 from pcer.release.build import ReleaseFacts
@@ -68,6 +68,8 @@ class PredictionColumns:
         record_id: names a record in every model, so that it can be compared with
             itself.
         person_id: who has the record, where people have several.
+        subgroups: attributes whose combinations are searched for the subgroup that is
+            hit hardest; they need ``record_id``.
     """
 
     attributes: tuple[str, ...]
@@ -83,6 +85,7 @@ class PredictionColumns:
     loss: str | None = None
     record_id: str | None = None
     person_id: str | None = None
+    subgroups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -123,7 +126,7 @@ class PredictionColumns:
             self.person_id,
         )
         named = (name for name in (*answers, *records) if name is not None)
-        return (*self.runs, self.split, *self.attributes, *named)
+        return (*self.runs, self.split, *self.attributes, *named, *self.subgroups)
 
 
 def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str]:
@@ -383,7 +386,9 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows
     )
     rows = rows_of(given, attributes)
     n = content[N].to_numpy() if N in content.column_names else None
-    return replace(rows, entries=replace(rows.entries, n=n))
+    rows = replace(rows, entries=replace(rows.entries, n=n))
+    traits = {name: _few_values(name, content[name]) for name in columns.subgroups}
+    return with_traits(rows, traits or None, traits)
 
 
 def _membership(content: Any, columns: PredictionColumns) -> dict[str, Any] | None:
