@@ -76,7 +76,7 @@ class Found(NamedTuple):
 
 
 def as_one_group(models: SettingScores) -> SettingScores:
-    """The same models, with everybody in one group."""
+    """Models whose people are all in one group."""
     nobody_apart = np.zeros_like(models.group)
     return replace(models, group=nobody_apart, group_names=(EVERYBODY,))
 

@@ -2,7 +2,7 @@
 
 ``estimator`` and ``arrays`` take ``subgroups``: columns by name, or names of columns
 that the call has anyway. ``traits_of`` checks them and writes their values as texts,
-from which rules are made that readers understand. To allow another form: a branch of
+from which rules are made that readers understand. To add a form: a branch of
 ``_columns``.
 """
 

@@ -29,6 +29,7 @@ from pcer import files
 from pcer.display import Shown
 from pcer.errors import InputError
 from pcer.files import MAX_BYTES
+from pcer.release.beside import check_subgroups, check_tail
 from pcer.release.records import (
     Bound,
     Confusion,
@@ -41,14 +42,12 @@ from pcer.release.records import (
     Provenance,
     Run,
     SubgroupSearch,
-    SubgroupTest,
     Subject,
     TailRow,
     TestRates,
     Training,
     TrainingNoise,
     TrainRates,
-    WorstSubgroup,
     check_names,
     refuse,
 )
@@ -65,11 +64,6 @@ ROW_KEYS = {
     "bounds": ("kind", "label"),
     "tail": (),
 }
-# Numbers that a row of ``tail`` has together, and the models of different splits that
-# it needs.
-TAIL_NUMBERS = ("picked", "picked_error", "by_chance", "right", "right_error")
-LEAST_TAIL_MODELS = 16
-BOUND_TOLERANCE = 1e-6  # of a subgroup's bound, recomputed
 HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
     "epsilon": "write null for a model without differential privacy",
@@ -126,8 +120,8 @@ class Release(Shown):
         _check_splits(self)
         _check_rows(self)
         _check_training_noise(self)
-        _check_tail(self)
-        _check_subgroups(self)
+        check_tail(self.tail, self.subject.groups)
+        check_subgroups(self.subgroups, _settings(self))
         models = sorted({run.model for run in self.runs if run.model is not None})
         check_names(models, "the names in runs[].model", field="runs[].model")
         check_names(sorted(_attacks(self)), "names of attacks", field="attack")
@@ -491,68 +485,6 @@ def _groups_of(row: PooledExposure | Placebo | Bound | TailRow) -> list[str]:
     return row.groups if isinstance(row, Placebo) else [row.group]
 
 
-def _check_tail(release: Release) -> None:
-    """Rows are whole, of models enough, and beside another group of the subject."""
-    for index, row in enumerate(release.tail):
-        path = f"tail[{index}]"
-        if row.n_models < LEAST_TAIL_MODELS:
-            place = f"{path}.n_models"
-            refuse(
-                place,
-                f"{place}: a tail needs {LEAST_TAIL_MODELS} models of different "
-                f"splits, not {row.n_models}",
-            )
-        numbers = [getattr(row, name) for name in TAIL_NUMBERS]
-        is_beside = row.against is not None
-        if numbers.count(None) not in (0, len(numbers)) or (
-            is_beside and not row.is_shown
-        ):
-            refuse(path, f"{path}: give all of {', '.join(TAIL_NUMBERS)}, or none")
-        others = {*release.subject.groups} - {row.group}
-        if is_beside and row.against not in others:
-            place = f"{path}.against"
-            refuse(place, f"{place}: {row.against!r} is not another group")
-
-
-def _check_subgroups(release: Release) -> None:
-    """One search of each kind; who is named stands out by the file's own numbers."""
-    settings = _settings(release)
-    questions = set()
-    for index, search in enumerate(release.subgroups):
-        path = f"subgroups[{index}]"
-        about = [other.about for other in release.subgroups[:index]]
-        questions.add((*search.attributes, search.depth, search.least, search.seed))
-        if search.about in about or len(questions) > 1:
-            refuse(path, f"{path}: a file has one question, and each search once")
-        for place, test in enumerate(search.tests):
-            _check_setting(f"{path}.tests[{place}]", test, settings)
-        if search.worst is not None:
-            _check_worst(f"{path}.worst", search, search.worst)
-
-
-def _check_worst(path: str, search: SubgroupSearch, worst: WorstSubgroup) -> None:
-    """The winner is of the question, and its bound follows from the numbers beside."""
-    for condition in worst.rule:
-        if condition.attribute not in search.attributes:
-            place = f"{path}.rule"
-            refuse(place, f"{place}: {condition.attribute!r} was not searched")
-    made = (worst.model, worst.epsilon, worst.attack)
-    for test in search.tests:
-        critical = test.critical_value
-        is_its_own = (test.model, test.epsilon, test.attack) == made
-        if not is_its_own or critical is None:
-            continue
-        bound = worst.difference - critical * worst.standard_error
-        is_true = abs(bound - worst.lower_bound) <= BOUND_TOLERANCE
-        if is_true and test.p_value <= search.level and search.withheld is None:
-            return
-    refuse(
-        path,
-        f"{path}: no test beside it has its bound and a p-value below the level; give "
-        "the test that named it",
-    )
-
-
 def _settings(release: Release) -> set[tuple[str | None, float | None]]:
     """Model and epsilon of every setting that has runs."""
     return {(run.model, run.epsilon) for run in release.runs}
@@ -560,7 +492,7 @@ def _settings(release: Release) -> set[tuple[str | None, float | None]]:
 
 def _check_setting(
     path: str,
-    row: PooledExposure | Placebo | Bound | SubgroupTest | TailRow | TrainingNoise,
+    row: PooledExposure | Placebo | Bound | TailRow | TrainingNoise,
     settings: set[tuple[str | None, float | None]],
 ) -> None:
     """Some run is of the row's setting."""
