@@ -132,16 +132,17 @@ def _with_pairs(models: SettingScores, ranked: dict[Scorer, RankedPool]) -> Pool
     """All pools: also the paired attacks that models allow, and the models' luck."""
     shape = models.member.shape
     pools = {}
+    moved, luck = np.empty((2, *shape))
     if len(models.member) > 1:
-        pools[PAIRED_GAP.name] = PairedPool(*shape)
+        pools[PAIRED_GAP.name] = PairedPool(moved)
         if models.has_probabilities:
-            pools[PAIRED_CONFIDENCE.name] = PairedPool(*shape)
+            pools[PAIRED_CONFIDENCE.name] = PairedPool(moved)
 
-    luck = np.empty(shape)
     differences = Differences(*np.empty((2, shape[1])))
     answers = models.answers
     for block in record_blocks(len(models.labels)):
         sides = pooled.Sides(models.member[:, block])
+        moved[:, block] = sides.moved
         confidence = true_label_confidence(models, block)
         is_right = answers[:, block] == (models.labels[block] == 1)
         values = {PAIRED_GAP.name: is_right, PAIRED_CONFIDENCE.name: confidence}
@@ -336,14 +337,13 @@ def coin_panel(
 
     Groups of a division are drawn at random, as by a coin. Runs are the models.
     """
-    train = _counts(models, models.member, coins)
-    test = _counts(models, ~models.member, coins)
+    train, test = _counts(models, coins)
     benefit, _ = pooled.record_rates(
         models.answers, models.labels, models.member, coins.whole
     )
     exposed = {}
-    for name, pool in pools.items():
-        exposures = pool.exposures(coins, benefit)
+    found = pooled.exposures_together([*pools.values()], coins, benefit) if pools else []
+    for name, exposures in zip(pools, found, strict=True):
         if np.isfinite(exposures.value).any():
             exposed[name] = exposures
     return Panel(
@@ -364,15 +364,31 @@ def coin_panel(
     )
 
 
-def _counts(models: SettingScores, side: BoolArray, coins: Divisions) -> Counts:
-    """Confusion counts (model, placebo group) of each model's records on one side."""
+def _counts(models: SettingScores, coins: Divisions) -> tuple[Counts, Counts]:
+    """Confusion counts (model, placebo group), of each model's records and of others.
+
+    Whom a model trained on is counted; the others are the rest of all.
+    """
+    member = models.member
     answers = models.answers
     positive = models.labels == 1
-    cells = (
-        answers & positive,
-        answers & ~positive,
-        ~(answers | positive),
-        ~answers & positive,
-    )
-    sums = coins.sums(*(side & cell for cell in cells))
-    return Counts(*sums.reshape(len(cells), len(side), -1))
+    are_right = answers & positive
+    everybody = np.ones((1, len(positive)), dtype=bool)
+    trained = (member, member & positive, member & answers, member & are_right)
+    every = (everybody, positive[None], answers, are_right)
+    sums = coins.sums(*trained, *every)
+
+    n_models = len(member)
+    of_trained = sums[: 4 * n_models].reshape(4, n_models, -1)
+    n, n_positive = sums[4 * n_models :][:2]
+    of_answers = sums[4 * n_models + 2 :].reshape(2, n_models, -1)
+    of_all = np.stack(np.broadcast_arrays(n, n_positive, *of_answers))
+    return _cells(*of_trained), _cells(*(of_all - of_trained))
+
+
+def _cells(
+    n: FloatArray, positive: FloatArray, answered: FloatArray, both: FloatArray
+) -> Counts:
+    """Counts from those of records, of labels, of positive answers and of both."""
+    rest = n - positive - answered + both
+    return Counts(both, answered - both, rest, positive - both)

@@ -57,16 +57,25 @@ def one_by_one(tasks: Sequence[Task]) -> Iterator[Any]:
 
 def placebo_groupings(
     codes: IntArray, n: int, rng: np.random.Generator
-) -> npt.NDArray[np.int16]:
+) -> npt.NDArray[np.integer[Any]]:
     """(division, record) ``n`` placebo groupings; groups have the sizes as in codes.
+
+    All but the largest group are drawn: without order where there is one of them.
 
     >>> placebo_groupings(np.array([0, 0, 1, -1]), 2, np.random.default_rng(4)).tolist()
     [[0, 0, 1, -1], [1, 0, 0, -1]]
     """
-    drawn = np.tile(codes.astype(np.int16), (n, 1))
     rows = np.flatnonzero(codes >= 0)
+    sizes = np.bincount(codes[rows], minlength=1)
+    largest = int(np.argmax(sizes))
+    others = codes[rows][codes[rows] != largest]
+    kind = np.int8 if len(sizes) <= np.iinfo(np.int8).max else np.int16
+    drawn = np.full((n, len(codes)), -1, dtype=kind)
+    drawn[:, rows] = largest
+    has_order = np.count_nonzero(sizes) > 2
     for row in drawn:
-        row[rows] = codes[rng.permutation(rows)]
+        chosen = rng.choice(len(rows), len(others), replace=False, shuffle=has_order)
+        row[rows[chosen]] = others
     return drawn
 
 
@@ -95,12 +104,16 @@ def draw_coins(scores: Sequence[SettingScores], *, n_draws: int = PLACEBOS) -> D
 
     splits = _distinct_splits(scores)
     rng = np.random.default_rng(SEED)
-    codes = np.zeros((0, len(group)), dtype=np.int16)
+    usable: list[npt.NDArray[np.integer[Any]]] = []
+    n_usable = 0
     for _ in range(MOST_TRIES):
-        divisions = Divisions(placebo_groupings(group, n_draws, rng), n_groups)
-        codes = np.concatenate([codes, divisions.codes[_is_whole(divisions, splits)]])
-        if len(codes) >= n_draws:
+        drawn = placebo_groupings(group, n_draws, rng)
+        is_whole = _is_whole(Divisions(drawn, n_groups), splits)
+        usable.append(drawn if is_whole.all() else drawn[is_whole])
+        n_usable += len(usable[-1])
+        if n_usable >= n_draws:
             break
+    codes = usable[0] if len(usable) == 1 else np.concatenate(usable)
     if len(codes) < min(n_draws, LEAST_PLACEBOS):
         return Drawn(
             None,

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,8 +91,17 @@ class Pool(ABC):
         """(group,) values, NaN where unknown; (record,) influences on them."""
 
     @abstractmethod
-    def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """Variances of values of sets of ``n`` records, from differences of models."""
+    def _model_rows(self, sets: Sets) -> list[npt.NDArray[Any]]:
+        """Blocks of rows (row, record) whose sums over sets ``_of_models`` needs."""
+
+    @abstractmethod
+    def _of_models(
+        self, sets: Sets, sums: FloatArray, n: FloatArray, value: FloatArray
+    ) -> Variances:
+        """Variances of values of sets of ``n`` records, from differences of models.
+
+        ``sums`` (row, set) are those of ``_model_rows``.
+        """
 
     def n_scored(self, groups: Groups) -> FloatArray:
         """(group,) records that some model scores."""
@@ -108,18 +118,40 @@ class Pool(ABC):
         return groups.by_record(value, influence * scale[groups.codes])
 
     def exposures(self, sets: Sets, benefit: Rate = NO_RATE) -> PooledExposures:
-        """The exposure of every set, with errors for normal intervals.
+        """The exposure of every set, with errors for normal intervals."""
+        return exposures_together([self], sets, benefit)[0]
+
+    def _rows(self, sets: Sets, benefit: Rate) -> list[npt.NDArray[Any]]:
+        """Blocks of rows that ``_exposures`` needs the sums of: moments, then models."""
+        _, influence = self.numbers(sets.whole)
+        is_known = self.is_scored & sets.inside
+        moments = np.stack(
+            [
+                is_known,
+                influence,
+                influence**2,
+                influence * benefit.own,
+                is_known * benefit.own,
+            ]
+        )
+        return [moments, *self._model_rows(sets)]
+
+    def _exposures(
+        self, sets: Sets, sums: FloatArray, benefit: Rate
+    ) -> PooledExposures:
+        """The exposure of every set, from the sums of ``_rows``.
 
         With n records whose influences are x, and influences y on the benefit (that of
         ``sets.whole``), the variance by records is (mean(x^2) - mean(x)^2)/(n - 1), and
         the covariance with the benefit (sum(x y) - mean(x) sum(y))/size/(n - 1). No
         error is below that of one record at chance, |value|/n; a single one has none.
         """
-        base, influence = self.numbers(sets.whole)
-        n, mean, of_records, covariance = self._moments(sets, influence, benefit)
+        base, _ = self.numbers(sets.whole)
+        n, mean, of_records, covariance = _moments(sets, sums[:5], benefit)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = base if sets is sets.whole else base + mean
-            people = people_variance(of_records, *self._of_models(sets, n, value))
+            of_models = self._of_models(sets, sums[5:], n, value)
+            people = people_variance(of_records, *of_models)
             least = np.abs(value) / n
             error = np.maximum(np.sqrt(people), least)
             null_error = np.maximum(np.sqrt(of_records), least)
@@ -132,24 +164,31 @@ class Pool(ABC):
             n_records=n,
         )
 
-    def _moments(self, sets: Sets, influence: FloatArray, benefit: Rate) -> Moments:
-        is_known = self.is_scored & sets.inside
-        rows = np.stack(
-            [
-                is_known,
-                influence,
-                influence**2,
-                influence * benefit.own,
-                is_known * benefit.own,
-            ]
-        )
-        n, total, squares, products, of_benefit = sets.sums(rows)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = total / n
-            of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
-            covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
-            covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
-        return Moments(n, mean, of_records, covariance)
+
+def exposures_together(
+    pools: Sequence[Pool],
+    sets: Sets,
+    benefit: Rate,
+) -> list[PooledExposures]:
+    """Every pool's exposures: hundreds of placebo groups are gone through once."""
+    rows = [pool._rows(sets, benefit) for pool in pools]
+    sums = sets.sums(*chain(*rows))
+    n_rows = [sum(len(block) for block in blocks) for blocks in rows]
+    parts = np.split(sums, np.cumsum(n_rows)[:-1])
+    found = []
+    for pool, part in zip(pools, parts, strict=True):
+        found.append(pool._exposures(sets, part, benefit))
+    return found
+
+
+def _moments(sets: Sets, sums: FloatArray, benefit: Rate) -> Moments:
+    n, total, squares, products, of_benefit = sums
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / n
+        of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
+        covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
+        covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
+    return Moments(n, mean, of_records, covariance)
 
 
 def people_variance(
@@ -228,12 +267,17 @@ class RankedPool(Pool):
         mean = quotient(np.nansum(values, axis=0), n_models)
         return mean, scale[groups.codes] * parts
 
-    def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
+    def _model_rows(self, sets: Sets) -> list[npt.NDArray[Any]]:
+        return [self._parts[sets.whole]] if isinstance(sets, Divisions) else []
+
+    def _of_models(
+        self, sets: Sets, sums: FloatArray, n: FloatArray, value: FloatArray
+    ) -> Variances:
         by_model, variances = self.found[sets.whole]
         n_models = np.isfinite(by_model).sum(axis=0)
         share = self.n_scored(sets.whole) / n
         if isinstance(sets, Divisions):
-            by_model = by_model + sets.sums(self._parts[sets.whole]) * share
+            by_model = by_model + sums * share
         spread = (by_model - np.nansum(by_model, axis=0) / n_models) ** 2
         of_models = np.nansum(spread, axis=0) / (n_models - 1) / n_models
         of_both = np.nansum(variances, axis=0) * share / n_models**2
@@ -267,13 +311,19 @@ class PairedPool(Pool):
     a shift of all its scores does not count. Records always in, or never, have none.
     """
 
-    def __init__(self, n_models: int, n_records: int) -> None:
+    def __init__(self, moved: FloatArray) -> None:
+        """``moved`` (model, record) are the ``Sides``' of all records, for all pools.
+
+        They may be filled in later.
+        """
+        n_models, n_records = moved.shape
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
         self.is_scored = self.is_complete = np.zeros(n_records, dtype=bool)
         self._differences = np.zeros(n_records)
         # Squares of the models' parts and shifts; the share of models trained on it.
         self._squares = np.zeros((3, n_records))
-        self._models = np.empty((2, n_models, n_records))  # each one's part, and shift
+        self._added = np.empty((n_models, n_records))  # each model's part
+        self._moved = moved  # and its shift
         self._contrasts = np.zeros((12 * n_pairs, n_records))
 
     def add(self, block: slice, values: FloatArray | BoolArray, sides: Sides) -> None:
@@ -283,10 +333,9 @@ class PairedPool(Pool):
         self.is_scored[block] = sides.are_both
         self._differences[block] = total_in / sides.n_in - total_out / sides.n_out
 
-        added = self._models[0, :, block]
+        added = self._added[:, block]
         np.subtract(values, (total_in + total_out) / len(values), out=added)
         added *= sides.weights
-        self._models[1, :, block] = sides.moved
         self._squares[0, block] = _sums_of_squares(added)
         self._squares[1, block] = _sums_of_squares(sides.moved)
         self._squares[2, block] = sides.are_both * sides.n_in / len(values)
@@ -302,14 +351,26 @@ class PairedPool(Pool):
         distances = self._differences - value[groups.codes]
         return value, np.where(is_known, distances, 0.0)
 
-    def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        n_models = self._models.shape[1]
+    def _model_rows(self, sets: Sets) -> list[npt.NDArray[Any]]:
         if len(self._contrasts):
-            contrasts = sets.sums(self._contrasts).reshape(3, 4, -1, len(n))
-            return Variances(*of_few(contrasts, n_models), n_models)
-        return self._of_many(sets, n, value)
+            return [self._contrasts]
+        _, influence = self.numbers(sets.whole)
+        rows = np.stack([*self._squares, self._squares[1] * influence])
+        return [rows, self._added, self._moved]
 
-    def _of_many(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
+    def _of_models(
+        self, sets: Sets, sums: FloatArray, n: FloatArray, value: FloatArray
+    ) -> Variances:
+        n_models = len(self._added)
+        if len(self._contrasts):
+            contrasts = sums.reshape(3, 4, -1, len(n))
+            return Variances(*of_few(contrasts, n_models), n_models)
+        base, _ = self.numbers(sets.whole)
+        return self._of_many(sums, n, base, value)
+
+    def _of_many(
+        self, sums: FloatArray, n: FloatArray, base: FloatArray, value: FloatArray
+    ) -> Variances:
         """(set,) variances where there are enough models to compare with their mean.
 
         For a set of n records with value v, a (``added``) and b (``moved``) of model m
@@ -321,10 +382,7 @@ class PairedPool(Pool):
         w is ``_weight``. Summed over the models, a b is b^2 times r's difference, which
         is the value of everybody (``base``) plus r's distance from it (``influence``).
         """
-        n_models = self._models.shape[1]
-        base, influence = self.numbers(sets.whole)
-        rows = np.stack([*self._squares, self._squares[1] * influence])
-        sums = sets.sums(rows, *self._models_for(sets))
+        n_models = len(self._added)
         squares, moved_squares, share_in, moved_distances = sums[:4]
         added, moved = np.split(sums[4:], 2)
         of_models = ((added - value * moved) ** 2).sum(axis=0)
@@ -332,10 +390,6 @@ class PairedPool(Pool):
         of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
         weight = _weight(share_in / n, n_models) / n**2
         return Variances(weight * of_models, weight * of_both, n_models)
-
-    def _models_for(self, sets: Sets) -> FloatArray:
-        kind = np.float32 if isinstance(sets, Divisions) else np.float64
-        return self._models.astype(kind, copy=False)
 
 
 def _weight(share_in: FloatArray, n_models: int) -> FloatArray:

@@ -1,9 +1,9 @@
 """What are the sums over groups of records, for many divisions at once?
 
 ``Groups`` are one division, for the numbers of real groups. ``Divisions`` are hundreds
-of placebo groupings, whose sums are one matrix product of whole numbers: exact in any
-order of adding (``ExactSums``). To add a sum: a method of ``Groups`` and the same of
-``Divisions``.
+of placebo groupings, whose sums are matrix products of whole numbers: exact in any
+order of adding, as those of ``ExactSums``. To add a sum: a method of ``Groups`` and the
+same of ``Divisions``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ TILE = 64  # records added as float32: sums of so many 18-bit numbers are exact
 SETS = 32
 TILES = 64
 FILLED = 4096  # records scaled at a time: few enough for the cache
+AT_ONCE = 1024  # records summed at once over all divisions, whole tiles of them
 WHEEL_COLUMNS = 32  # columns that are transformed at once
 TURNS_USED = 4  # one turn of a wheel in so many is used, at most
 
@@ -124,16 +125,25 @@ class ExactSums:
 
 def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
     """Fill columns with rows as whole numbers; returns the powers of 2 that scale."""
+    powers = _powers(rows)
     if rows.dtype == np.bool_:
         columns[:] = rows.T
-        return np.zeros(len(rows), dtype=np.int64)
-    _, exponents = np.frexp(np.abs(rows).max(axis=1))
-    powers: IntArray = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
+        return powers
     scale = np.ldexp(1.0, powers)[:, None]
     for first in range(0, len(columns), FILLED):
         some = slice(first, first + FILLED)
         part = rows[:, some] * scale
         columns[some] = np.rint(part, out=part).T
+    return powers
+
+
+def _powers(rows: npt.NDArray[Any]) -> IntArray:
+    """(row,) powers of 2 that make the largest number one of 18 bits; 1 of 0/1."""
+    if rows.dtype == np.bool_:
+        return np.zeros(len(rows), dtype=np.int64)
+    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
+    _, exponents = np.frexp(largest)
+    powers: IntArray = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
     return powers
 
 
@@ -178,25 +188,71 @@ class Divisions:
     @cached_property
     def sizes(self) -> FloatArray:
         """(set,) records in each."""
-        return np.asarray(self.sums(self.inside[None])[0])
-
-    @cached_property
-    def _chosen(self) -> BoolArray:
-        """(set, record) membership in every group of every division except its last."""
-        names = np.arange(self.n_groups - 1, dtype=self.codes.dtype)[:, None]
-        chosen = np.equal(self.codes[:, None], names)
-        return np.asarray(chosen.reshape(-1, self.codes.shape[1]))
+        counts = []
+        for group in range(self.n_groups):
+            counts.append(np.count_nonzero(self.codes == group, axis=1))
+        return np.stack(counts, axis=1).ravel().astype(np.float64)
 
     def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
-        """(row, set) sums over the records of every set; see ``ExactSums``."""
-        inside = self.inside
-        blocks = rows if inside.all() else [block * inside for block in rows]
-        exact = ExactSums(*blocks)
-        raw = exact.raw(self._chosen).reshape(len(self), self.n_groups - 1, -1)
-        last = exact.total - raw.sum(axis=1)  # whole numbers: exact as well
-        every = np.concatenate([raw, last[:, None]], axis=1)
-        every = every.reshape(len(self) * self.n_groups, -1)
-        return np.asarray(exact.scaled(every).T)
+        """(row, set) sums over the records of every set, exact as in ``ExactSums``.
+
+        Sums of 0/1 rows stay below 2 to the 24, so that they need no tiles. A block
+        that is given twice is summed once.
+        """
+        distinct = {id(block): block for block in rows}
+        n_sets = 1 + len(self) * (self.n_groups - 1)
+        total = {}
+        powers = {}
+        for key, block in distinct.items():
+            total[key] = np.zeros((n_sets, len(block)))
+            powers[key] = _powers(block)
+        for first in range(0, self.codes.shape[1], AT_ONCE):
+            records = slice(first, first + AT_ONCE)
+            chosen = self._chosen(records)
+            for key, block in distinct.items():
+                total[key] += _products(chosen, block[:, records], powers[key])
+        found = {}
+        for key, sums in total.items():
+            found[key] = np.ldexp(self._with_last(sums), -powers[key]).T
+        return np.concatenate([found[id(block)] for block in rows])
+
+    def _chosen(self, records: slice) -> npt.NDArray[np.float32]:
+        """(set, record) 1 inside: everybody in a group, and all groups but the last.
+
+        Columns of zeros fill the last tile.
+        """
+        codes = self.codes[:, records]
+        n = codes.shape[1]
+        n_others = self.n_groups - 1
+        chosen = np.zeros((1 + len(self) * n_others, -(-n // TILE) * TILE), np.float32)
+        chosen[0, :n] = self.inside[records]
+        for group in range(n_others):
+            chosen[1 + group :: n_others, :n] = codes == group
+        return chosen
+
+    def _with_last(self, total: FloatArray) -> FloatArray:
+        """(set, row) sums of all groups: everybody's less the others' is the last's."""
+        others = total[1:].reshape(len(self), self.n_groups - 1, -1)
+        last = total[0] - others.sum(axis=1)  # whole numbers: exact as well
+        every = np.concatenate([others, last[:, None]], axis=1)
+        return every.reshape(len(self) * self.n_groups, -1)
+
+
+def _products(
+    chosen: npt.NDArray[np.float32], rows: npt.NDArray[Any], powers: IntArray
+) -> FloatArray:
+    """(set, row) exact sums of a few records, in the unit of each row."""
+    whole = np.zeros((len(rows), chosen.shape[1]), dtype=np.float32)
+    n = rows.shape[1]
+    if rows.dtype == np.bool_:
+        whole[:, :n] = rows
+        return np.asarray(chosen @ whole.T, dtype=np.float64)
+    scaled = rows * np.ldexp(1.0, powers)[:, None]
+    np.rint(scaled, out=scaled)
+    whole[:, :n] = scaled
+    sets = chosen.reshape(len(chosen), -1, TILE).transpose(1, 0, 2)
+    by_tile = sets @ whole.reshape(len(whole), -1, TILE).transpose(1, 2, 0)
+    return np.asarray(by_tile.sum(axis=0, dtype=np.float64))
 
 
 def turned_sums(
