@@ -147,6 +147,24 @@ def holm(p_values: FloatArray, *, weights: FloatArray | None = None) -> FloatArr
     return adjusted
 
 
+def holm_by_family(p_values: FloatArray) -> FloatArray:
+    """``holm`` of every row (family, test), alone and with equal weights.
+
+    >>> holm_by_family(np.array([[0.01, 0.04, 0.03], [0.5, np.nan, 0.02]])).round(12)
+    array([[0.03, 0.06, 0.06],
+           [0.5 ,  nan, 0.04]])
+    """
+    p = np.where(np.isfinite(p_values), p_values, np.inf)
+    order = np.argsort(p, axis=1, kind="stable")
+    n_left = np.isfinite(p).sum(axis=1, keepdims=True) - np.arange(p.shape[1])
+    # Those that are not tested come last, and no number of tests is left for them.
+    raised = np.take_along_axis(p, order, axis=1) * np.maximum(n_left, 1)
+    raised = np.maximum.accumulate(np.minimum(1.0, raised), axis=1)
+    adjusted = np.empty_like(p)
+    np.put_along_axis(adjusted, order, raised, axis=1)
+    return np.where(np.isfinite(p), adjusted, np.nan)
+
+
 def detectable(
     standard_error: FloatArray, *, n_tests: int, level: float = SIGNIFICANCE
 ) -> FloatArray:

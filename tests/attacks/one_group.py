@@ -33,9 +33,10 @@ def first_of(found: PooledExposures, **more) -> SimpleNamespace:
 
 def paired_exposure(values, member) -> SimpleNamespace:
     """Mean of the paired differences; both arguments are (model, record)."""
-    pool = PairedPool(*values.shape)
+    sides = Sides(member)
+    pool = PairedPool(sides.moved)
     whole = one_group(values.shape[1])
-    pool.add(slice(None), values, Sides(member))
+    pool.add(slice(None), values, sides)
     return first_of(pool.exposures(whole), n_excluded=pool.n_excluded(whole)[0])
 
 

@@ -330,7 +330,7 @@ def _count_alarms(
         with_real_benefits.append(replace(panel, positive_rate=np.tile(rate, n_draws)))
     by_attack = partial(alarms_of, attack=attack, outcome=outcome, n_families=n_draws)
     coin = by_attack(with_coins, families, Plan())
-    real = by_attack(with_real_benefits, families, Plan())
+    real = by_attack(with_real_benefits, families, Plan(), only_double=True)
 
     shape = (len(panels), n_draws, len(families) // n_draws)
     either = coin.exposures_differ | coin.ratios_differ

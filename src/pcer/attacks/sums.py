@@ -8,6 +8,7 @@ same of ``Divisions``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,7 +28,12 @@ TILE = 64  # records added as float32: sums of so many 18-bit numbers are exact
 SETS = 32
 TILES = 64
 FILLED = 4096  # records scaled at a time: few enough for the cache
-AT_ONCE = 1024  # records summed at once over all divisions, whole tiles of them
+# Of all divisions: records whose numbers are summed at once, and whose flags are
+# counted at once (whole tiles of both), and multiplications of one product: too few for
+# BLAS to share among cores.
+AT_ONCE = 1024
+COUNTED = 2**16
+SMALL = 2**17
 WHEEL_COLUMNS = 32  # columns that are transformed at once
 TURNS_USED = 4  # one turn of a wheel in so many is used, at most
 
@@ -196,38 +202,60 @@ class Divisions:
     def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
         """(row, set) sums over the records of every set, exact as in ``ExactSums``.
 
-        Sums of 0/1 rows stay below 2 to the 24, so that they need no tiles. A block
-        that is given twice is summed once.
+        A block that is given twice is summed once.
         """
         distinct = {id(block): block for block in rows}
-        n_sets = 1 + len(self) * (self.n_groups - 1)
-        total = {}
-        powers = {}
-        for key, block in distinct.items():
-            total[key] = np.zeros((n_sets, len(block)))
-            powers[key] = _powers(block)
-        for first in range(0, self.codes.shape[1], AT_ONCE):
-            records = slice(first, first + AT_ONCE)
-            chosen = self._chosen(records)
-            for key, block in distinct.items():
-                total[key] += _products(chosen, block[:, records], powers[key])
         found = {}
-        for key, sums in total.items():
-            found[key] = np.ldexp(self._with_last(sums), -powers[key]).T
+        for key, block in distinct.items():
+            if block.dtype == np.bool_:
+                found[key] = self._with_last(self._counts(block)).T
+        numbers = {key: block for key, block in distinct.items() if key not in found}
+        for key, (sums, powers) in self._of_numbers(numbers).items():
+            found[key] = np.ldexp(self._with_last(sums), -powers).T
         return np.concatenate([found[id(block)] for block in rows])
 
-    def _chosen(self, records: slice) -> npt.NDArray[np.float32]:
+    def _counts(self, flags: BoolArray) -> FloatArray:
+        """(set, row) how many records of each set have a flag, by counting bits."""
+        counts = np.zeros((self._n_chosen, len(flags)))
+        for first in range(0, self.codes.shape[1], COUNTED):
+            records = slice(first, first + COUNTED)
+            chosen = _packed(self._chosen(records, bool))
+            for column, flag in enumerate(_packed(flags[:, records])):
+                bits = np.bitwise_count(chosen & flag)
+                counts[:, column] += bits.sum(axis=1, dtype=np.int64)
+        return counts
+
+    def _of_numbers(
+        self, blocks: Mapping[int, npt.NDArray[Any]]
+    ) -> dict[int, tuple[FloatArray, IntArray]]:
+        """Of every block, (set, row) sums and the powers that they are scaled by."""
+        found = {}
+        for key, block in blocks.items():
+            found[key] = (np.zeros((self._n_chosen, len(block))), _powers(block))
+        starts = range(0, self.codes.shape[1], AT_ONCE) if blocks else ()
+        for first in starts:
+            records = slice(first, first + AT_ONCE)
+            chosen = self._chosen(records, np.float32)
+            for key, block in blocks.items():
+                sums, powers = found[key]
+                _add_products(sums, chosen, _whole(block[:, records], powers))
+        return found
+
+    @property
+    def _n_chosen(self) -> int:
+        return 1 + len(self) * (self.n_groups - 1)
+
+    def _chosen(self, records: slice, kind: type) -> npt.NDArray[Any]:
         """(set, record) 1 inside: everybody in a group, and all groups but the last.
 
         Columns of zeros fill the last tile.
         """
         codes = self.codes[:, records]
         n = codes.shape[1]
-        n_others = self.n_groups - 1
-        chosen = np.zeros((1 + len(self) * n_others, -(-n // TILE) * TILE), np.float32)
+        chosen = np.zeros((self._n_chosen, _filled(n)), dtype=kind)
         chosen[0, :n] = self.inside[records]
-        for group in range(n_others):
-            chosen[1 + group :: n_others, :n] = codes == group
+        for group in range(self.n_groups - 1):
+            chosen[1 + group :: self.n_groups - 1, :n] = codes == group
         return chosen
 
     def _with_last(self, total: FloatArray) -> FloatArray:
@@ -238,21 +266,39 @@ class Divisions:
         return every.reshape(len(self) * self.n_groups, -1)
 
 
-def _products(
-    chosen: npt.NDArray[np.float32], rows: npt.NDArray[Any], powers: IntArray
-) -> FloatArray:
-    """(set, row) exact sums of a few records, in the unit of each row."""
-    whole = np.zeros((len(rows), chosen.shape[1]), dtype=np.float32)
+def _filled(n: int) -> int:
+    """Records with those that fill the last tile."""
+    return -(-n // TILE) * TILE
+
+
+def _packed(flags: BoolArray) -> npt.NDArray[np.uint64]:
+    """(row, 64 records) bits."""
+    packed = np.zeros((len(flags), _filled(flags.shape[1]) // 8), dtype=np.uint8)
+    bits = np.packbits(flags, axis=1)
+    packed[:, : bits.shape[1]] = bits
+    return packed.view(np.uint64)
+
+
+def _whole(rows: npt.NDArray[Any], powers: IntArray) -> npt.NDArray[np.float32]:
+    """(tile, record, row) rows as whole numbers; zeros fill the last tile."""
     n = rows.shape[1]
-    if rows.dtype == np.bool_:
-        whole[:, :n] = rows
-        return np.asarray(chosen @ whole.T, dtype=np.float64)
+    whole = np.zeros((len(rows), _filled(n)), dtype=np.float32)
     scaled = rows * np.ldexp(1.0, powers)[:, None]
-    np.rint(scaled, out=scaled)
-    whole[:, :n] = scaled
-    sets = chosen.reshape(len(chosen), -1, TILE).transpose(1, 0, 2)
-    by_tile = sets @ whole.reshape(len(whole), -1, TILE).transpose(1, 2, 0)
-    return np.asarray(by_tile.sum(axis=0, dtype=np.float64))
+    whole[:, :n] = np.rint(scaled, out=scaled)
+    return whole.reshape(len(rows), -1, TILE).transpose(1, 2, 0)
+
+
+def _add_products(
+    sums: FloatArray,
+    chosen: npt.NDArray[np.float32],
+    whole: npt.NDArray[np.float32],
+) -> None:
+    """Add to (set, row) sums those of a few records, (tile, record, row)."""
+    tiles = chosen.reshape(len(chosen), -1, TILE).transpose(1, 0, 2)
+    n_sets = max(1, SMALL // whole[0].size)
+    for first in range(0, len(chosen), n_sets):
+        sets = slice(first, first + n_sets)
+        sums[sets] += (tiles[:, sets] @ whole).sum(axis=0, dtype=np.float64)
 
 
 def turned_sums(

@@ -34,7 +34,13 @@ from pcer.measuring.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.panel import Panel
 from pcer.release.records import Outcome
-from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, upper_p
+from pcer.statistics import (
+    EXPOSURE_SHARE,
+    SIGNIFICANCE,
+    holm,
+    holm_by_family,
+    upper_p,
+)
 
 Statement = Literal["exposure", "outcomes", "double", "ratio"]
 
@@ -261,11 +267,13 @@ def alarms(  # noqa: PLR0913 # front door of the room
     outcome: Outcome,
     n_families: int = 1,
     variance_inflation: FloatArray | None = None,
+    only_double: bool = False,
 ) -> Alarms:
     """What audits of many families of pairs would say by one attack: fast.
 
     ``pairs`` are of all families, in blocks of equal size, each of which is audited
-    alone; ``variance_inflation`` is as in ``measure_panel``.
+    alone; ``variance_inflation`` is as in ``measure_panel``. Who wants double
+    disadvantages only gets the rest where some outcomes differ.
     """
     outcome = plan.outcome_of(outcome)
     measured = [
@@ -279,10 +287,14 @@ def alarms(  # noqa: PLR0913 # front door of the room
     n_pairs = len(pairs) // n_families
     starts = range(0, len(pairs), n_pairs)
     families = [slice(start, start + n_pairs) for start in starts]
-    for family in families:
-        benefit_p = tests.benefit.p_alone[:, family]
-        raised.benefits_differ[:, family] = holm(benefit_p) <= SIGNIFICANCE
-    for number in np.flatnonzero(_may_alarm(tests, n_families)):
+    by_family = tests.benefit.p_alone.reshape(shape[0], n_families, -1).swapaxes(0, 1)
+    benefit_p = holm_by_family(by_family.reshape(n_families, -1))
+    do_differ = (benefit_p <= SIGNIFICANCE).reshape(by_family.shape)
+    raised.benefits_differ[:] = do_differ.swapaxes(0, 1).reshape(shape)
+    may_alarm = _may_alarm(tests, n_families)
+    if only_double:
+        may_alarm &= do_differ.any(axis=(1, 2))
+    for number in np.flatnonzero(may_alarm):
         family = families[number]
         family_pairs = np.array(pairs[family])
         found = _family_alarms(

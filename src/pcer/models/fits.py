@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from numbers import Integral
 from pathlib import Path
@@ -353,14 +354,13 @@ def _alone(seed: int) -> Iterator[None]:
 
     Rounding depends on the number of cores.
     """
-    from threadpoolctl import threadpool_limits
-
     of_python = random.getstate()
     of_numpy = np.random.get_state()  # noqa: NPY002
     torch = sys.modules.get("torch")  # if somebody has loaded it
     try:
         with ExitStack() as held:
-            held.enter_context(threadpool_limits(1, user_api="blas"))
+            libraries = _libraries(len(sys.modules))
+            held.enter_context(libraries.limit(limits=1, user_api="blas"))
             if torch is not None:
                 held.enter_context(torch.random.fork_rng(devices=[]))
                 torch.manual_seed(seed)
@@ -370,6 +370,14 @@ def _alone(seed: int) -> Iterator[None]:
     finally:
         random.setstate(of_python)
         np.random.set_state(of_numpy)  # noqa: NPY002
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> Any:
+    """What limits threads; found anew, which takes long, where modules were loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _asked(

@@ -258,7 +258,7 @@ def _equations(
     is_trained = (part[:, is_there] == 0).any(axis=0)
 
     kind = _numbered([*(codes + 1 for codes in groups), label, *answers])
-    _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
+    first, kind = _classes(kind)
     people = np.bincount(kind)
     trained = np.bincount(kind[is_trained], minlength=len(people))
     rows = _Rows(people, trained)
@@ -269,6 +269,21 @@ def _equations(
     is_shown = rows.is_shown
     is_shown[kind[tables.alone[models][:, who].any(axis=0)]] = True
     return Equations(rows.matrix, people, trained, is_shown, who, kind)
+
+
+def _classes(code: IntArray) -> tuple[IntArray, IntArray]:
+    """(class,) the first record of each code, and (record,) its class, by the code."""
+    n_codes = int(code.max(initial=-1)) + 1
+    if n_codes > len(code):
+        _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+        return first, kind
+    # Few codes are counted, which takes less time than sorting the records.
+    used = np.flatnonzero(np.bincount(code, minlength=n_codes))
+    numbers = np.zeros(n_codes, dtype=np.int64)
+    numbers[used] = np.arange(len(used))
+    first = np.zeros(n_codes, dtype=np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    return first[used], numbers[code]
 
 
 def _numbered(columns: Sequence[IntArray]) -> IntArray:
