@@ -87,7 +87,7 @@ def count_models(
 def answered_by(settings: Sequence[Sequence[SettingScores]]) -> Answered:
     """Whom every setting's models were trained on, and what they answer."""
     views = [by_attribute[0] for by_attribute in settings]
-    parts = [np.where(view.member, 0, 1).astype(np.int8) for view in views]
+    parts = [(~view.member).astype(np.int8) for view in views]
     return Answered(
         positive=views[0].labels == 1,
         part=np.concatenate(parts),

@@ -102,30 +102,36 @@ def draw_coins(scores: Sequence[SettingScores], *, n_draws: int = PLACEBOS) -> D
             f"groups less one; there are {len(group):,} times {n_groups - 1}",
         )
 
-    splits = _distinct_splits(scores)
-    rng = np.random.default_rng(SEED)
-    usable: list[npt.NDArray[np.integer[Any]]] = []
-    n_usable = 0
-    for _ in range(MOST_TRIES):
-        drawn = placebo_groupings(group, n_draws, rng)
-        is_whole = _is_whole(Divisions(drawn, n_groups), splits)
-        usable.append(drawn if is_whole.all() else drawn[is_whole])
-        n_usable += len(usable[-1])
-        if n_usable >= n_draws:
-            break
-    codes = usable[0] if len(usable) == 1 else np.concatenate(usable)
-    if len(codes) < min(n_draws, LEAST_PLACEBOS):
+    divisions = _whole_ones(scores, n_draws)
+    if len(divisions) < min(n_draws, LEAST_PLACEBOS):
         return Drawn(
             None,
             "some group is too small: made-up groups of its size miss a part of some "
             "split",
         )
+    return Drawn(divisions, "")
 
+
+def _whole_ones(scores: Sequence[SettingScores], n_draws: int) -> Divisions:
+    """Up to so many placebo groupings, none of which leaves a part of a split empty."""
+    group = scores[0].group
+    n_groups = len(scores[0].group_names)
     n_entries = sum(view.member.size for view in scores)
     n_exact = min(MOST_EXACT, EXACT_ENTRIES // n_entries)
     if n_exact < FEWEST_EXACT:
         n_exact = 0
-    return Drawn(Divisions(codes[:n_draws], n_groups, n_exact), "")
+    splits = _distinct_splits(scores)
+    rng = np.random.default_rng(SEED)
+    usable: list[npt.NDArray[np.integer[Any]]] = []
+    for _ in range(MOST_TRIES):
+        drawn = Divisions(placebo_groupings(group, n_draws, rng), n_groups, n_exact)
+        is_whole = _is_whole(drawn, splits)
+        if is_whole.all() and not usable:
+            return drawn
+        usable.append(drawn.codes[is_whole])
+        if sum(map(len, usable)) >= n_draws:
+            break
+    return Divisions(np.concatenate(usable)[:n_draws], n_groups, n_exact)
 
 
 def _distinct_splits(scores: Sequence[SettingScores]) -> BoolArray:

@@ -105,8 +105,9 @@ class SettingScores:
             )
         if self.member.dtype != np.bool_:
             raise ValueError("member must be boolean; convert it with member == 1.")
-        beyond = np.zeros(shape) if self.reference is None else self.reference
-        if beyond.shape != shape or not np.isfinite(beyond).all():
+        beyond = self.reference
+        is_given = beyond is not None
+        if is_given and (beyond.shape != shape or not np.isfinite(beyond).all()):
             raise ValueError(
                 "reference must be finite and (seed, record), as logits are."
             )

@@ -22,17 +22,18 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 # Bits of whole numbers in a float32: sums up to 2 to this are exact, in any order of
 # adding.
 WHOLE = 24
-TILE = 64  # records added as float32: sums of so many 18-bit numbers are exact
+# Records added as float32, and bits of a word: sums of so many 18-bit numbers are exact.
+TILE = 64
 # Sets, and tiles of records, that are summed at once: too small for BLAS to share among
 # cores, which on a busy machine would mostly wait for each other.
 SETS = 32
 TILES = 64
 FILLED = 4096  # records scaled at a time: few enough for the cache
-# Of all divisions: records whose numbers are summed at once, and whose flags are
-# counted at once (whole tiles of both), and multiplications of one product: too few for
-# BLAS to share among cores.
+# Of all divisions: records whose numbers are summed at once (whole tiles), words of 64
+# flags that are counted at once, and multiplications of one product: too few for BLAS
+# to share among cores.
 AT_ONCE = 1024
-COUNTED = 2**16
+WORDS = 1024
 SMALL = 2**17
 WHEEL_COLUMNS = 32  # columns that are transformed at once
 TURNS_USED = 4  # one turn of a wheel in so many is used, at most
@@ -194,10 +195,7 @@ class Divisions:
     @cached_property
     def sizes(self) -> FloatArray:
         """(set,) records in each."""
-        counts = []
-        for group in range(self.n_groups):
-            counts.append(np.count_nonzero(self.codes == group, axis=1))
-        return np.stack(counts, axis=1).ravel().astype(np.float64)
+        return np.asarray(self.sums(self.inside[None])[0])
 
     def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
         """(row, set) sums over the records of every set, exact as in ``ExactSums``.
@@ -217,13 +215,22 @@ class Divisions:
     def _counts(self, flags: BoolArray) -> FloatArray:
         """(set, row) how many records of each set have a flag, by counting bits."""
         counts = np.zeros((self._n_chosen, len(flags)))
-        for first in range(0, self.codes.shape[1], COUNTED):
-            records = slice(first, first + COUNTED)
-            chosen = _packed(self._chosen(records, bool))
-            for column, flag in enumerate(_packed(flags[:, records])):
-                bits = np.bitwise_count(chosen & flag)
+        for column, flag in enumerate(_packed(flags)):
+            for first in range(0, len(flag), WORDS):
+                some = slice(first, first + WORDS)
+                bits = np.bitwise_count(self._bits[:, some] & flag[some])
                 counts[:, column] += bits.sum(axis=1, dtype=np.int64)
         return counts
+
+    @cached_property
+    def _bits(self) -> npt.NDArray[np.uint64]:
+        """(set, 64 records) ``_chosen`` of all records, as bits."""
+        bits = np.empty((self._n_chosen, _filled(self.codes.shape[1]) // TILE), "u8")
+        for first in range(0, self.codes.shape[1], AT_ONCE):
+            chosen = self._chosen(slice(first, first + AT_ONCE), bool)
+            places = slice(first // TILE, (first + chosen.shape[1]) // TILE)
+            bits[:, places] = _packed(chosen)
+        return bits
 
     def _of_numbers(
         self, blocks: Mapping[int, npt.NDArray[Any]]

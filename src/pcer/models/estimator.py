@@ -433,9 +433,10 @@ def _allowed(
             )
     # One with several records of one label and the same groups counts once.
     positive = records.is_positive
-    persons = np.arange(len(positive)) if records.persons is None else records.persons
-    kinds = np.stack([persons, positive, *(a.codes for a in attributes)])
-    rows = np.unique(kinds, axis=1, return_index=True)[1]
+    rows = np.arange(len(positive))
+    if records.persons is not None:
+        kinds = np.stack([records.persons, positive, *(a.codes for a in attributes)])
+        rows = np.unique(kinds, axis=1, return_index=True)[1]
     models = (
         Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member
     )
@@ -453,10 +454,12 @@ def _allowed(
 
 def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
     """Raise InputError where a group has nobody in a part: of public data none join."""
-    groups = np.arange(len(attribute.groups))
+    n_groups = len(attribute.groups)
     for number, inside in enumerate(member, start=1):
         for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
-            absent = np.setdiff1d(groups, attribute.codes[chosen])
+            # -1, of people in no group, is counted first.
+            people = np.bincount(1 + attribute.codes[chosen], minlength=1 + n_groups)
+            absent = np.flatnonzero(people[1:] == 0)
             if absent.size:
                 raise InputError(
                     f"split {number}: group {attribute.groups[absent[0]]!r} has nobody "
