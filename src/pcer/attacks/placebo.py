@@ -41,8 +41,8 @@ MOST_ENTRIES = 400_000  # records times groups less one: beyond that nothing is 
 FEWEST_EXACT = 5
 MOST_EXACT = 20
 # Records times models times settings times such groupings, at most: each costs about a
-# hundredth of a sweep.
-EXACT_ENTRIES = 2_000_000
+# hundredth of a sweep, and more than fitting a cheap estimator.
+EXACT_ENTRIES = 500_000
 MOST_TRIES = 10  # draws per wanted grouping before groups are called too small
 CHECKING = "checking with made-up groups"  # in a progress display
 GroupPair = tuple[int, int]
@@ -70,12 +70,12 @@ def placebo_groupings(
     largest = int(np.argmax(sizes))
     others = codes[rows][codes[rows] != largest]
     kind = np.int8 if len(sizes) <= np.iinfo(np.int8).max else np.int16
-    drawn = np.full((n, len(codes)), -1, dtype=kind)
-    drawn[:, rows] = largest
+    start = np.where(codes >= 0, largest, -1).astype(kind)
+    drawn = np.tile(start, (n, 1))
     has_order = np.count_nonzero(sizes) > 2
     for row in drawn:
         chosen = rng.choice(len(rows), len(others), replace=False, shuffle=has_order)
-        row[rows[chosen]] = others
+        row[chosen if len(rows) == len(row) else rows[chosen]] = others
     return drawn
 
 

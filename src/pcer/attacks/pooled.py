@@ -242,14 +242,17 @@ class RankedPool(Pool):
         statistic: Attack,
         score: FloatArray,
     ) -> dict[Groups, list[Advantage | None]]:
-        """Add one model's ranks of this pool's divisions; returns results by group."""
+        """Add one model's ranks of this pool's divisions; returns results by group.
+
+        They are without the records' influences, which take memory.
+        """
         is_scored = ~np.isnan(score)
         self.is_scored |= is_scored
         self.is_complete &= is_scored
         results = {}
         for groups in self.found:
             advantages = [statistic(ranks, score) for ranks in ranked[groups]]
-            results[groups] = advantages
+            results[groups] = [_without_parts(found) for found in advantages]
             parts = self._parts[groups][model % len(self._parts[groups])]
             for k, advantage in enumerate(advantages):
                 if advantage is not None and advantage.parts is not None:
@@ -286,6 +289,10 @@ class RankedPool(Pool):
             of_both=np.where(n_models > 1, of_both, 0.0),
             n_models=n_models,
         )
+
+
+def _without_parts(found: Advantage | None) -> Advantage | None:
+    return None if found is None else found._replace(parts=None)
 
 
 class Sides:

@@ -225,12 +225,12 @@ def lira_scores(setting: SettingScores) -> FloatArray:
         others = other_models(logit, setting.member[:, block], setting.split)
         standing[:, block], difference[:, block] = ratio_parts(logit, others)
 
-    n_in = of_others(setting.member, setting.split)
-    n_out = of_others(~setting.member, setting.split)
-    scores: FloatArray = np.empty(standing.shape)
+    n_in = of_others(setting.member, setting.split, np.int32)
+    n_out = of_others(~setting.member, setting.split, np.int32)
+    scores = standing  # replaced target by target: one large array less
     for target, member in enumerate(setting.member):
         has_both = (n_in[target] > 0) & (n_out[target] > 0)
-        if has_both[member].any() and has_both[~member].any():
+        if (has_both & member).any() and (has_both & ~member).any():
             scores[target] = shrunk_ratio(
                 standing[target], difference[target], n_in[target], n_out[target]
             )
@@ -344,12 +344,15 @@ def other_models(values: FloatArray, member: BoolArray, split: IntArray) -> Othe
     )
 
 
-def of_others(values: npt.NDArray[Any], split: IntArray) -> FloatArray:
+def of_others(
+    values: npt.NDArray[Any], split: IntArray, kind: type = np.float64
+) -> npt.NDArray[Any]:
     """(model, record) sums over the models of other splits."""
     if len(np.unique(split)) == len(split):
-        return np.asarray(np.subtract(values.sum(axis=0), values, dtype=np.float64))
-    sums = [values[split != of_target].sum(axis=0) for of_target in split]
-    return np.array(sums, dtype=np.float64)
+        sums = values.sum(axis=0, dtype=None if kind == np.float64 else kind)
+        return np.asarray(np.subtract(sums, values, dtype=kind))
+    of_targets = [values[split != of_target].sum(axis=0) for of_target in split]
+    return np.array(of_targets, dtype=kind)
 
 
 class Side(NamedTuple):
