@@ -16,6 +16,8 @@ SMALL = (
     "alarms declarations 2",
     "alarms references 1",
     "alarms signals 1",
+    "bars rows 400",
+    "bars start",
     "edits honest 2",
     "receipts canaries 2 1",
     "speed tables --rows 50000 --without-fairlearn",

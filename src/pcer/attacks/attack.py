@@ -28,7 +28,7 @@ from pcer.attacks.scorers import (
 )
 from pcer.attacks.single import rank
 from pcer.attacks.sums import Divisions, Groups
-from pcer.metrics import BoolArray, Counts, FloatArray, accuracy, positive_rate
+from pcer.metrics import Counts, FloatArray, accuracy, positive_rate
 from pcer.release.attack_kinds import GAP, PAIRED_CONFIDENCE, PAIRED_GAP
 from pcer.release.panel import Panel, PooledExposures
 from pcer.release.records import Exposure, PooledExposure
@@ -342,7 +342,7 @@ def coin_panel(
         models.answers, models.labels, models.member, coins.whole
     )
     exposed = {}
-    found = pooled.exposures_together([*pools.values()], coins, benefit) if pools else []
+    found = pooled.exposures_together([*pools.values()], coins, benefit)
     for name, exposures in zip(pools, found, strict=True):
         if np.isfinite(exposures.value).any():
             exposed[name] = exposures

@@ -72,7 +72,7 @@ def placebo_groupings(
     kind = np.int8 if len(sizes) <= np.iinfo(np.int8).max else np.int16
     start = np.where(codes >= 0, largest, -1).astype(kind)
     drawn = np.tile(start, (n, 1))
-    has_order = np.count_nonzero(sizes) > 2
+    has_order = bool(np.count_nonzero(sizes) > 2)
     for row in drawn:
         chosen = rng.choice(len(rows), len(others), replace=False, shuffle=has_order)
         row[chosen if len(rows) == len(row) else rows[chosen]] = others

@@ -122,7 +122,7 @@ class Pool(ABC):
         return exposures_together([self], sets, benefit)[0]
 
     def _rows(self, sets: Sets, benefit: Rate) -> list[npt.NDArray[Any]]:
-        """Blocks of rows that ``_exposures`` needs the sums of: moments, then models."""
+        """Blocks of rows whose sums ``_exposures`` needs: moments, then models."""
         _, influence = self.numbers(sets.whole)
         is_known = self.is_scored & sets.inside
         moments = np.stack(
@@ -166,11 +166,11 @@ class Pool(ABC):
 
 
 def exposures_together(
-    pools: Sequence[Pool],
-    sets: Sets,
-    benefit: Rate,
+    pools: Sequence[Pool], sets: Sets, benefit: Rate
 ) -> list[PooledExposures]:
     """Every pool's exposures: hundreds of placebo groups are gone through once."""
+    if not pools:
+        return []
     rows = [pool._rows(sets, benefit) for pool in pools]
     sums = sets.sums(*chain(*rows))
     n_rows = [sum(len(block) for block in blocks) for blocks in rows]

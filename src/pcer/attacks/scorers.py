@@ -105,9 +105,8 @@ class SettingScores:
             )
         if self.member.dtype != np.bool_:
             raise ValueError("member must be boolean; convert it with member == 1.")
-        beyond = self.reference
-        is_given = beyond is not None
-        if is_given and (beyond.shape != shape or not np.isfinite(beyond).all()):
+        beyond = self.logits if self.reference is None else self.reference
+        if beyond.shape != shape or not np.isfinite(beyond).all():
             raise ValueError(
                 "reference must be finite and (seed, record), as logits are."
             )
@@ -236,7 +235,7 @@ def lira_scores(setting: SettingScores) -> FloatArray:
             )
         else:  # folds: the other models reveal who was out
             scores[target] = np.nan
-    return scores
+    return np.asarray(scores)
 
 
 def lira_scored(setting: SettingScores) -> BoolArray:

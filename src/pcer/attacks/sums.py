@@ -22,7 +22,7 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 # Bits of whole numbers in a float32: sums up to 2 to this are exact, in any order of
 # adding.
 WHOLE = 24
-# Records added as float32, and bits of a word: sums of so many 18-bit numbers are exact.
+# Records added as float32, and bits of a word: so many 18-bit numbers add up exactly.
 TILE = 64
 # Sets, and tiles of records, that are summed at once: too small for BLAS to share among
 # cores, which on a busy machine would mostly wait for each other.
@@ -259,7 +259,7 @@ class Divisions:
         """
         codes = self.codes[:, records]
         n = codes.shape[1]
-        chosen = np.zeros((self._n_chosen, _filled(n)), dtype=kind)
+        chosen: npt.NDArray[Any] = np.zeros((self._n_chosen, _filled(n)), dtype=kind)
         chosen[0, :n] = self.inside[records]
         for group in range(self.n_groups - 1):
             chosen[1 + group :: self.n_groups - 1, :n] = codes == group

@@ -287,13 +287,11 @@ def alarms(  # noqa: PLR0913 # front door of the room
     n_pairs = len(pairs) // n_families
     starts = range(0, len(pairs), n_pairs)
     families = [slice(start, start + n_pairs) for start in starts]
-    by_family = tests.benefit.p_alone.reshape(shape[0], n_families, -1).swapaxes(0, 1)
-    benefit_p = holm_by_family(by_family.reshape(n_families, -1))
-    do_differ = (benefit_p <= SIGNIFICANCE).reshape(by_family.shape)
-    raised.benefits_differ[:] = do_differ.swapaxes(0, 1).reshape(shape)
+    raised.benefits_differ[:] = _benefits_differ(tests, n_families)
     may_alarm = _may_alarm(tests, n_families)
     if only_double:
-        may_alarm &= do_differ.any(axis=(1, 2))
+        by_family = raised.benefits_differ.reshape(shape[0], n_families, -1)
+        may_alarm &= by_family.any(axis=(0, 2))
     for number in np.flatnonzero(may_alarm):
         family = families[number]
         family_pairs = np.array(pairs[family])
@@ -304,6 +302,15 @@ def alarms(  # noqa: PLR0913 # front door of the room
         raised.ratios_differ[:, family] = found.ratios_differ
         raised.double_disadvantage[:, family] = found.double_disadvantage
     return raised
+
+
+def _benefits_differ(tests: PairTests, n_families: int) -> BoolArray:
+    """(setting, pair) whether outcomes differ, by Holm within every family."""
+    p = tests.benefit.p_alone
+    by_family = p.reshape(len(p), n_families, -1).swapaxes(0, 1)
+    adjusted = holm_by_family(by_family.reshape(n_families, -1))
+    do_differ = (adjusted <= SIGNIFICANCE).reshape(by_family.shape)
+    return do_differ.swapaxes(0, 1).reshape(p.shape)
 
 
 def _may_alarm(tests: PairTests, n_families: int) -> BoolArray:
