@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.attacks import pooled, single
-from pcer.attacks.pooled import Differences, PairedPool, Pool, RankedPool, Rate
+from pcer.attacks.pooled import Differences, PairedPool, Pool, RankedPool
+from pcer.attacks.rates import Rate, record_rates
 from pcer.attacks.scorers import (
     Scorer,
     SettingScores,
@@ -215,9 +216,7 @@ def _attacked(view: View, pools: Pools, of_models: Sequence[ModelResults]) -> At
     """The results of all attacks for the groups of one attribute."""
     models = view.scores
     groups = view.groups
-    benefit, gap = pooled.record_rates(
-        models.answers, models.labels, models.member, groups
-    )
+    benefit, gap = record_rates(models.answers, models.labels, models.member, groups)
     rows = _rows(view, pools, benefit)
     rows.sort(key=lambda row: row.attack not in pools.plain)
     carried = {row.attack for row in rows}
@@ -338,9 +337,7 @@ def coin_panel(
     Groups of a division are drawn at random, as by a coin. Runs are the models.
     """
     train, test = _counts(models, coins)
-    benefit, _ = pooled.record_rates(
-        models.answers, models.labels, models.member, coins.whole
-    )
+    benefit, _ = record_rates(models.answers, models.labels, models.member, coins.whole)
     exposed = {}
     found = pooled.exposures_together([*pools.values()], coins, benefit)
     for name, exposures in zip(pools, found, strict=True):

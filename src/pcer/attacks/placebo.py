@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from pcer.attacks.attack import Attacked
 from pcer.attacks.permutation import DRAWS, SEED, Permutations, permutation_tests
-from pcer.attacks.pooled import record_rates
+from pcer.attacks.rates import record_rates
 from pcer.attacks.scorers import SettingScores
 from pcer.attacks.sums import Divisions, Groups
 from pcer.measuring.evidence import alarms as alarms_of

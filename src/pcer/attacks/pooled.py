@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from pcer.attacks.rates import Rate
 from pcer.attacks.single import Advantage, Attack, Ranked
 from pcer.attacks.sums import Divisions, Groups
 from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
@@ -38,11 +39,6 @@ from pcer.statistics import SIGNIFICANCE, interval_quantile
 FEW_MODELS = 5
 UNMEASURED = 0.4  # separation where models say too little to measure it
 ROUNDED = 1e-12  # of a mean square, below which a variance is rounding
-# Axes of counts after the group's: label 0 and 1, held out and trained on, negative,
-# positive.
-LABEL, SIDE, PREDICTION = 1, 2, 3
-# By label and prediction, whether the prediction is correct.
-RIGHT = np.array([[True, False], [False, True]])
 # Groups of one division, or of many placebo groupings in sequence.
 Sets = Groups | Divisions
 
@@ -53,18 +49,6 @@ class Variances(NamedTuple):
     of_models: FloatArray
     of_both: FloatArray  # what both models and records count
     n_models: IntArray | int  # models behind them
-
-
-class Rate(NamedTuple):
-    """Rates of groups, and what records do to them."""
-
-    by_model: FloatArray  # (model, group) rates, NaN where unknown
-    own: FloatArray  # (record,) influence on its group's mean over the models
-
-    @property
-    def value(self) -> FloatArray:
-        """(group,) mean over the models."""
-        return np.asarray(self.by_model.mean(axis=0))
 
 
 # A benefit without a known covariance.
@@ -548,70 +532,3 @@ def reliability(
         shares = np.clip(1 - noises / n / variance, 0.0, 1.0)
         do_differ = variance > ROUNDED * squares / n
     return np.asarray(np.where(do_differ, shares, np.nan))
-
-
-def record_rates(
-    predicted: BoolArray, labels: IntArray, member: BoolArray, groups: Groups
-) -> tuple[Rate, Rate]:
-    """Benefit (positive rate on test records) and gap of groups, with influences.
-
-    Within a model a record's influence depends on its group, label, side and prediction
-    only: on its cell.
-    """
-    n_models = len(member)
-    cells = 4 * (2 * groups.places.astype(np.int64) + labels)
-    values = np.zeros((2, n_models, groups.n + 1))
-    parts = np.zeros((2, len(labels)))
-    for model, (positive, trained) in enumerate(zip(predicted, member, strict=True)):
-        cell = cells + (2 * trained + positive)
-        counts = np.bincount(cell, minlength=8 * (groups.n + 1)).reshape(-1, 2, 2, 2)
-        for k, rate in enumerate((_benefit, _gap)):
-            values[k, model], table = rate(counts.astype(np.float64))
-            parts[k] += table.ravel()[cell]
-    scale = groups.sizes[groups.codes] / n_models
-    of_benefit, of_gap = np.where(groups.inside, parts * scale, 0.0)
-    benefit, gap = values[:, :, :-1]
-    return Rate(benefit, of_benefit), Rate(gap, of_gap)
-
-
-def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(group,) test records' positive rate p, and each cell's influence.
-
-    A record's influence is (prediction - p)/n, times ``_freedom``.
-    """
-    held_out = counts[:, :, 0].sum(axis=LABEL)
-    n = held_out.sum(axis=1)
-    rate = quotient(held_out[:, 1], n)
-    influence = (np.arange(2) - rate[:, None]) * _freedom(n)[:, None]
-    table = np.zeros(counts.shape)
-    table[:, :, 0] = quotient(influence, n[:, None])[:, None]
-    return rate, table
-
-
-def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(group,) accuracy difference less the luck of labels, and each cell's influence.
-
-    The value is U (1/n_train + 1/n_test), where U counts correct training records
-    beyond what the accuracy of their label gives; influence: its derivative by weight.
-    """
-    n = counts.sum(axis=PREDICTION)
-    right = (counts * RIGHT[:, None]).sum(axis=PREDICTION)
-    accuracy = np.nan_to_num(quotient(right.sum(axis=SIDE), n.sum(axis=SIDE)))
-    surplus = (right[:, :, 1] - accuracy * n[:, :, 1]).sum(axis=LABEL)
-    sizes = n.sum(axis=LABEL)
-    over = quotient(np.ones(2), sizes)
-    both = over.sum(axis=1)
-
-    other_n = n[:, :, ::-1] * np.array([-1, 1])
-    other_side = quotient(other_n, n.sum(axis=SIDE)[..., None])
-    cell = np.nan_to_num(quotient(right, n))
-    influence = (RIGHT[:, None] - cell[..., None]) * _freedom(n)[..., None]
-    influence += (cell - accuracy[..., None])[..., None]
-    influence *= (other_side * both[:, None, None])[..., None]
-    of_sizes = (surplus[:, None] * over**2)[:, None, :, None]
-    return surplus * both, influence - of_sizes
-
-
-def _freedom(n: FloatArray) -> FloatArray:
-    """Root of n/(n - 1): a mean takes a degree of freedom from ``n`` deviations."""
-    return np.sqrt(n / np.maximum(n - 1, 1))

@@ -235,7 +235,7 @@ class Divisions:
     def _of_numbers(
         self, blocks: Mapping[int, npt.NDArray[Any]]
     ) -> dict[int, tuple[FloatArray, IntArray]]:
-        """Of every block, (set, row) sums and the powers that they are scaled by."""
+        """Sums (set, row) of every block, and the powers that scale them."""
         found = {}
         for key, block in blocks.items():
             found[key] = (np.zeros((self._n_chosen, len(block))), _powers(block))

@@ -374,7 +374,7 @@ def _alone(seed: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _libraries(n_modules: int) -> Any:
-    """What limits threads; found anew, which takes long, where modules were loaded."""
+    """What limits threads; found again, which takes long, where modules were loaded."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
