@@ -157,7 +157,7 @@ def exposures_together(
         return []
     rows = [pool._rows(sets, benefit) for pool in pools]
     sums = sets.sums(*chain(*rows))
-    n_rows = [sum(len(block) for block in blocks) for blocks in rows]
+    n_rows = [sum(map(len, blocks)) for blocks in rows]
     parts = np.split(sums, np.cumsum(n_rows)[:-1])
     found = []
     for pool, part in zip(pools, parts, strict=True):
