@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pcer.attacks.attack import Attacked
-from pcer.attacks.pooled import record_rates
+from pcer.attacks.rates import record_rates
 from pcer.attacks.scorers import SettingScores
 from pcer.attacks.subgroups import (
     DEPTH,
