@@ -9,10 +9,11 @@ import scipy.sparse as sp
 
 import pcer
 from pcer.errors import InputError
-from pcer.release import joint
+from pcer.release import joint, solving
 from pcer.release.disclosure import Detail, Disclosure
-from pcer.release.joint import ABSENT, Answered, Equations, certain, splits_of
-from tests.release.test_people_worked_out import n_certain, people, release
+from pcer.release.joint import ABSENT, Answered, splits_of
+from pcer.release.solving import Equations, certain
+from tests.release.test_people_worked_out import People, n_certain, people, release
 
 
 def fixed(equations: Equations) -> np.ndarray:
@@ -61,7 +62,7 @@ def test_certain_are_those_who_are_alike_in_every_solution():
         expected = fixed(equations)
         np.testing.assert_array_equal(found.is_proved | found.is_open, expected)
         n_fixed += int(expected.sum())
-        assert joint.is_nobody_certain(equations) == (not expected.any())
+        assert solving.is_nobody_certain(equations) == (not expected.any())
     assert n_fixed > 20
 
 
@@ -123,6 +124,70 @@ def tables(known, attribute):
     return pcer.release.build.count_entries(entries, keys, every)
 
 
+# People with several records
+
+
+def of_persons(rng: np.random.Generator):
+    """Nine people with one to three records each, and three models' answers."""
+    persons = np.repeat(np.arange(9), rng.integers(1, 4, 9))
+    n = len(persons)
+    member = (rng.random(9) < 0.6)[persons]
+    answers = rng.integers(0, 2, (3, n))
+    known = People(rng.integers(0, 2, n), rng.integers(0, 2, n), member, answers)
+    return persons, known
+
+
+def tables_of_parts(known: People, member: np.ndarray) -> list:
+    """By model the cells of the training part, if these records were in it."""
+    kind = 2 * known.group + known.label
+    return [
+        np.bincount((2 * kind + answers)[member], minlength=8).tolist()
+        for answers in known.answers
+    ]
+
+
+def certain_persons(persons: np.ndarray, known: People) -> np.ndarray:
+    """(person,) who is trained on, or not, in all ways: tried one by one."""
+    told = tables_of_parts(known, known.member)
+    ways = []
+    for way in itertools.product([False, True], repeat=9):
+        if tables_of_parts(known, np.array(way)[persons]) == told:
+            ways.append(way)
+    return (np.array(ways) == ways[0]).all(axis=0)
+
+
+def test_people_with_several_records_are_found_as_if_tried_one_by_one():
+    rng = np.random.default_rng(11)
+    n_certain_persons = 0
+    n_more = 0
+    for _ in range(25):
+        persons, known = of_persons(rng)
+        part = np.tile(np.where(known.member, 0, 1), (3, 1))
+        answered = Answered(known.label == 1, part, known.answers == 1, persons)
+        attribute = pcer.release.population.Attribute("group", ("0", "1"), known.group)
+        counted = tables(known, attribute)
+        made = joint.Tables([counted], [attribute], answered, Disclosure())
+        equations = joint._equations(made, [0, 1, 2], made.details)
+        found = certain(equations)
+        is_certain = found.is_proved | found.is_open | equations.is_shown
+        expected = certain_persons(persons, known)
+        np.testing.assert_array_equal(is_certain[equations.kind], expected[persons])
+        n_certain_persons += int(expected.sum())
+        n_more += not equations.is_shown[equations.kind[expected[persons]]].all()
+    assert n_certain_persons > 20
+    assert n_more > 2  # whom no cell alone gives away
+
+
+def test_records_of_one_person_tell_more_than_those_of_several():
+    persons = np.arange(200) // 4  # four records each, all in one part
+    known = people(200, 4)
+    known = known._replace(member=known.member[4 * persons])
+    of_records = release(known, public_data=True).disclosure
+    of_people = release(known, person_id=persons, public_data=True).disclosure
+    assert of_records.only_together == 0
+    assert of_people.only_together > 20
+
+
 # What a release does
 
 
@@ -151,6 +216,22 @@ def test_coarser_tables_of_the_last_settings_give_nobody_away():
     assert last.groups["0"].train.accuracy is None
     assert 0 < made.disclosure.n_coarse_tables < 48
     assert "tables are coarser here" in str(made.subject.notes)
+
+
+def test_a_model_that_hardly_differs_has_coarser_tables_and_others_keep_theirs():
+    """The second answers two people as the first does not: each table has them."""
+    known = people(400, 4)
+    answers = known.answers.copy()
+    answers[1] = answers[0]
+    answers[1, :2] = 1 - answers[0, :2]
+    nearly = known._replace(answers=answers)
+    with pytest.raises(InputError, match="at most 1 setting,"):
+        release(nearly)
+    made = release(nearly, joint="coarsen")
+    assert n_certain(made, nearly) == 0
+    assert made.disclosure.n_coarse_tables == 2
+    assert made.runs[1].groups["0"].train.accuracy is None
+    assert hasattr(made.runs[3].groups["0"].train, "tp")
 
 
 def test_public_data_count_whom_only_several_tables_give_away():

@@ -552,7 +552,8 @@ def _releases(
     counted = []
     for attribute, *scores in zip(attributes, *settings, strict=True):
         counted.append(count_models(attribute, scores, models))
-    counted = guarded(counted, attributes, answered_by(settings), facts.disclosure)
+    answered = answered_by(settings)._replace(persons=records.persons)
+    counted = guarded(counted, attributes, answered, facts.disclosure)
     no_coin = "" if records.persons is None else NO_COIN
     counted = add_exposures(counted, settings, facts, no_coin=no_coin)
     releases = {}

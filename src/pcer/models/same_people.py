@@ -25,6 +25,7 @@ from pcer.release.population import Attribute
 # who: with fewer, tables would add up to memberships if answers differ enough.
 PEOPLE_PER_MODEL = 10
 MOST_STATES = 100  # random states that are tried
+FIRST_LOOK = 8  # people of the test part who are looked at before the others
 
 
 class Aligned(NamedTuple):
@@ -47,7 +48,8 @@ def aligned(rows: Rows, attributes: Sequence[Attribute]) -> Aligned | None:
     part[entries.run, place] = entries.split
     predicted = np.zeros((n_models, n), dtype=bool)
     predicted[entries.run, place] = entries.predicted
-    answered = Answered(entries.positive[first], part, predicted)
+    persons = None if rows.persons is None else rows.persons[first]
+    answered = Answered(entries.positive[first], part, predicted, persons)
     by_person = [own.at(first) for own in attributes]
     return Aligned(answered, by_person)
 
@@ -59,12 +61,13 @@ def known_draw(part: IntArray) -> list[str]:
     ``train_test_split`` draws them.
     """
     n = part.shape[1]
-    whole = [own for own in part if (own != ABSENT).all()]
+    is_test = np.unique(part[(part != ABSENT).all(axis=1)], axis=0) == 1
+    n_test = is_test.sum(axis=1)
     for state in range(MOST_STATES):
         order = np.random.RandomState(state).permutation(n)
-        for own in whole:
-            n_test = int((own == 1).sum())
-            if (own[order[:n_test]] == 1).all():
+        is_like = is_test[:, order[:FIRST_LOOK]].all(axis=1)  # few others are
+        for own, n_own in zip(is_test[is_like], n_test[is_like], strict=True):
+            if own[order[:n_own]].all():
                 return [
                     f"{WARNING} the split of a model is that of random_state={state}, "
                     "which anybody can draw again and solve for the records; draw "
@@ -87,7 +90,10 @@ def _places(rows: Rows, attributes: Sequence[Attribute]) -> IntArray | None:
     if entries.n is not None or (sizes != sizes[0]).any():
         return None
     order = np.argsort(entries.run, kind="stable").reshape(n_models, -1)
-    for column in (entries.positive, *(own.codes for own in attributes)):
+    columns = [entries.positive, *(own.codes for own in attributes)]
+    if rows.persons is not None:
+        columns.append(rows.persons)
+    for column in columns:
         by_model = column[order]
         if (by_model != by_model[0]).any():
             return None

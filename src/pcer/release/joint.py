@@ -6,15 +6,8 @@ equations, until nobody's membership is left open. ``models`` and ``sweep`` call
 ``guarded`` with the counts, before anything is attacked. What one cell gives away
 alone is the matter of ``disclosure``.
 
-The unknowns of a split are how many people of each class were trained on: those of a
-class are alike in groups, label and all answers. Nobody of a class is certain where
-some of it were trained on and some were not. Else:
-
-* a linear program bounds the class; a bound below one person, checked in exact
-  arithmetic, makes it certain;
-* a solution in whole numbers with another number in the class makes it not certain;
-* a class with neither, after ``MOST_NODES`` or where equations are too many to search,
-  counts as certain.
+People of a class are alike in groups, label and all answers. ``solving`` finds which
+classes are certain.
 
 To add a released number that is a sum over people trained on: its rows in
 ``_equations``.
@@ -22,26 +15,23 @@ To add a released number that is a sum over people trained on: its rows in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pcer.errors import InputError
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.release import disclosure
 from pcer.release.build import Counted, tables_of
 from pcer.release.disclosure import Detail, Disclosure
 from pcer.release.population import Attribute
+from pcer.release.solving import Equations, certain, is_nobody_certain
 from pcer.wording import plural
 
 ABSENT = 2  # the part and the answer of people whom a model did not score
-MOST_NODES = 50  # of one search for whole numbers; then a class counts as certain
-# More equations than this, for a quarter as many classes, and no search ends in time.
-MANY_EQUATIONS = 24
-MOVED = 1e-6  # what a linear program changes by less is rounding
-SCALE = 2**20  # duals are rounded to whole numbers of its inverse, which are exact
+MOST_TRIED = 12  # models of a split whose tables are made coarser one by one
 LARGEST_CODE = 2**40  # of a class, before codes are numbered anew
 
 
@@ -51,24 +41,7 @@ class Answered(NamedTuple):
     positive: BoolArray  # (record,) whether the label is
     part: IntArray  # (model, record) 0 for training, 1 for test, or ABSENT
     predicted: BoolArray  # (model, record) whether the answer is positive
-
-
-class Equations(NamedTuple):
-    """What the tables of one split say of the people in it."""
-
-    matrix: Any  # (equation, class) sparse, 1 where the class is counted
-    people: IntArray  # (class,) how many there are
-    trained: IntArray  # (class,) how many of them were trained on; not released
-    is_shown: BoolArray  # (class,) whether a cell alone gives them away
-    who: IntArray  # the records that are in a table
-    kind: IntArray  # (who,) the class of each
-
-
-class Certain(NamedTuple):
-    """(class,) Who is given away."""
-
-    is_proved: BoolArray
-    is_open: BoolArray  # neither proved nor disproved; counts as certain
+    persons: IntArray | None = None  # (record,) whose it is, where people have several
 
 
 def guarded(
@@ -187,20 +160,71 @@ class Tables:
         return details
 
     def coarsened(self, n_safe: int) -> list[Counted]:
-        """The counts with coarser tables of all but the first models of a split.
+        """The counts with coarser tables, by which nobody is given away.
 
-        They keep the positive rates of the test part if that is safe, too.
+        Of few models each table is as fine as it can be after those before it. Of many
+        all but the first models have sizes, and positive rates if that is safe.
         """
-        rest = Detail.POSITIVE_RATE
-        if not all(self._is_safe(models, n_safe, rest) for models in self.splits):
-            rest = Detail.SIZES
-        others = [model for models in self.splits for model in models[n_safe:]]
-        coarse = zip(self.counted, self._no_finer(others, rest), strict=True)
+        if self.n_models <= MOST_TRIED:
+            details = self._one_by_one()
+        else:
+            rest = Detail.POSITIVE_RATE
+            if not all(self._is_safe(models, n_safe, rest) for models in self.splits):
+                rest = Detail.SIZES
+            others = [model for models in self.splits for model in models[n_safe:]]
+            details = self._no_finer(others, rest)
         made = [
             replace(counts, detail=detail, n_together=0, n_unproved=0)
-            for counts, detail in coarse
+            for counts, detail in zip(self.counted, details, strict=True)
         ]
         return made[self.n_beside :]
+
+    def _one_by_one(self) -> list[IntArray]:
+        """Details of all tables: the finest by which nobody is given away, in order.
+
+        A group has the same detail in the same place of each split.
+        """
+        everybody = [model for models in self.splits for model in models]
+        details = self._no_finer(everybody, Detail.SIZES)
+        for place in range(self.n_models):
+            models = [own[place] for own in self.splits if place < len(own)]
+            whole = [detail.copy() for detail in details]
+            for detail, finest in zip(whole, self.details, strict=True):
+                detail[models] = finest[models]
+            if self._are_safe(whole, place + 1):
+                details = whole
+                continue
+            for attribute in range(self.n_beside, len(details)):
+                for group in range(details[attribute].shape[1]):
+                    details = self._finer(details, models, attribute, group, place + 1)
+        return details
+
+    def _finer(
+        self,
+        details: list[IntArray],
+        models: Sequence[int],
+        attribute: int,
+        group: int,
+        n_models: int,
+    ) -> list[IntArray]:
+        """The details, with finer tables of one group in some models if that is safe.
+
+        ``n_models``: only so many of a split show more than sizes.
+        """
+        for level in (Detail.COUNTS, Detail.POSITIVE_RATE):
+            finer = [detail.copy() for detail in details]
+            finest = self.details[attribute][models, group]
+            finer[attribute][models, group] = np.maximum(finest, level)
+            if self._are_safe(finer, n_models):
+                return finer
+        return details
+
+    def _are_safe(self, details: Sequence[IntArray], n_models: int) -> bool:
+        """Whether nobody is given away by the first models of a split, with details."""
+        return all(
+            is_nobody_certain(_equations(self, models[:n_models], details))
+            for models in self.splits
+        )
 
 
 def _detail(counts: Counted, rule: Disclosure) -> IntArray:
@@ -266,9 +290,45 @@ def _equations(
         for answer, of_groups in zip(answers, detail[models], strict=True):
             rows.add_table(codes[first], label[first], answer[first], of_groups)
     who = np.flatnonzero(is_there)
-    is_shown = rows.is_shown
-    is_shown[kind[tables.alone[models][:, who].any(axis=0)]] = True
-    return Equations(rows.matrix, people, trained, is_shown, who, kind)
+    found = Equations(rows.matrix, people, trained, rows.is_shown, who, kind)
+    if tables.answered.persons is not None:
+        found = _of_persons(found, tables.answered.persons[who], is_trained)
+    is_alone = tables.alone[models][:, who].any(axis=0)
+    found.is_shown[found.kind[is_alone]] = True
+    return found
+
+
+def _of_persons(
+    of_records: Equations, persons: IntArray, is_trained: BoolArray
+) -> Equations:
+    """The same equations of people, where all records of each are in one part.
+
+    ``persons`` and ``is_trained`` are by record of a table. People are alike who have
+    as many records of each class.
+    """
+    import scipy.sparse as sp
+
+    _, first, owner = np.unique(persons, return_index=True, return_inverse=True)
+    if (is_trained != is_trained[first][owner]).any():
+        return of_records
+    n_kinds = len(of_records.people)
+    ones = np.ones(len(owner), dtype=np.int64)
+    shape = (len(first), n_kinds)
+    records: Any = sp.csr_array((ones, (owner, of_records.kind)), shape=shape)
+    # Equal sums of random numbers are of equal rows.
+    numbers = np.random.default_rng(0).integers(2**62, size=n_kinds)
+    _, alike, kind = np.unique(
+        records @ numbers, return_index=True, return_inverse=True
+    )
+    records = records[alike]
+    return Equations(
+        matrix=of_records.matrix @ records.T,
+        people=np.bincount(kind),
+        trained=np.bincount(kind[is_trained[first]], minlength=len(alike)),
+        is_shown=records @ of_records.is_shown.astype(np.int64) > 0,
+        who=of_records.who,
+        kind=kind[owner],
+    )
 
 
 def _classes(code: IntArray) -> tuple[IntArray, IntArray]:
@@ -359,140 +419,3 @@ class _Rows:
         numbers = np.random.default_rng(0).integers(2**62, size=len(self.people))
         _, first = np.unique(matrix @ numbers, return_index=True)
         return matrix[np.sort(first)]
-
-
-def is_nobody_certain(equations: Equations) -> bool:
-    """Whether only those whom a cell alone gives away are, as far as can be decided."""
-    return all(
-        not (found.is_proved | found.is_open).any()
-        for _, found in _searched(equations, is_quick=True)
-    )
-
-
-def certain(equations: Equations) -> Certain:
-    """Who is given away, beyond those whom a cell alone gives away."""
-    none = np.zeros(len(equations.people), dtype=bool)
-    together = Certain(none, none.copy())
-    for classes, found in _searched(equations, is_quick=False):
-        together.is_proved[classes] = found.is_proved
-        together.is_open[classes] = found.is_open
-    return together
-
-
-def _searched(
-    equations: Equations, *, is_quick: bool
-) -> Iterator[tuple[IntArray, Certain]]:
-    """Classes that equations link, one lot after another, and who of them is certain.
-
-    A quick search looks for whole numbers only where nobody is proved to be certain.
-    """
-    from scipy.sparse.csgraph import connected_components
-
-    left = np.flatnonzero(~equations.is_shown)
-    matrix = equations.matrix[:, left]
-    _, lot = connected_components(matrix.T @ matrix, directed=False)
-    for number in range(int(lot.max(initial=-1)) + 1):
-        chosen = np.flatnonzero(lot == number)
-        rows = matrix[:, chosen]
-        rows = rows[np.flatnonzero(rows.sum(axis=1))]
-        classes = left[chosen]
-        search = _Search(rows, equations.people[classes], equations.trained[classes])
-        yield classes, search.found(is_quick=is_quick)
-
-
-class _Search:
-    """Which classes could have another number of people trained on?
-
-    With x the number of each class and t the true one, matrix x = matrix t, and
-    0 <= x <= people.
-    """
-
-    def __init__(self, matrix: Any, people: IntArray, trained: IntArray) -> None:
-        self.matrix = matrix
-        self.people = people
-        self.trained = trained
-        self.total: IntArray = matrix @ trained
-        self.at_stake = (trained == 0) | (trained == people)
-        self.away = np.where(trained == 0, 1, -1)  # the side on which there is room
-
-    def found(self, *, is_quick: bool) -> Certain:
-        """Who is certain: proved, or open."""
-        n_equations = self.matrix.shape[0]
-        is_easy = n_equations <= MANY_EQUATIONS
-        is_hopeless = not is_easy and n_equations > len(self.people) / 4
-        is_open = self.at_stake.copy()
-        if is_easy:  # mostly one solution in whole numbers is another for everybody
-            is_open &= ~self._moved(is_open)
-        is_proved = self._bounded(is_open)
-        is_open &= ~is_proved
-        is_settled = is_quick and is_proved.any()
-        if not is_easy and not is_hopeless and not is_settled:
-            is_open &= ~self._moved(is_open)
-        return Certain(is_proved, is_open)
-
-    def _bounded(self, wanted: BoolArray) -> BoolArray:
-        """(class,) which of them have a number that follows, by linear programs.
-
-        Each moves as many people as it can. Those moved do not follow; where all others
-        together can be moved by less than one person, they do.
-        """
-        from scipy.optimize import linprog
-
-        waiting: BoolArray = wanted.copy()
-        bounds = [(0, n) for n in self.people.tolist()]
-        while waiting.any():
-            price: IntArray = -self.away * waiting
-            solved: Any = linprog(
-                price, A_eq=self.matrix, b_eq=self.total, bounds=bounds
-            )
-            if solved.x is None:
-                return np.zeros_like(waiting)
-            if self._is_less_than_one(price, solved.eqlin.marginals):
-                return waiting
-            is_moved = waiting & (np.abs(solved.x - self.trained) > MOVED)
-            if not is_moved.any():
-                return np.zeros_like(waiting)
-            waiting &= ~is_moved
-        return waiting
-
-    def _is_less_than_one(self, price: IntArray, duals: FloatArray) -> bool:
-        """Whether no solution is cheaper than the truth by a whole person, exactly.
-
-        For any y:  price x >= y total + sum_j min(0, (price - y matrix)_j) people_j.
-        """
-        y = np.rint(duals * SCALE).astype(np.int64)
-        reduced = price * SCALE - self.matrix.T @ y
-        least = y @ self.total + np.minimum(reduced, 0) @ self.people
-        return bool(least > (price @ self.trained - 1) * SCALE)
-
-    def _moved(self, wanted: BoolArray) -> BoolArray:
-        """(class,) which of them have another number in a solution in whole numbers."""
-        moved = np.zeros_like(wanted)
-        while (wanted & ~moved).any():
-            waiting = wanted & ~moved
-            found = self._whole_numbers(-self.away * waiting)
-            if found is None:
-                break
-            is_new = waiting & (found != self.trained)
-            if not is_new.any():
-                break
-            moved |= is_new
-        return moved
-
-    def _whole_numbers(self, price: IntArray) -> IntArray | None:
-        """A solution in whole numbers of a low price, checked; None if not found."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-        solved: Any = milp(
-            price,
-            integrality=np.ones_like(price),
-            bounds=Bounds(0, self.people),
-            constraints=LinearConstraint(self.matrix, self.total, self.total),
-            options={"node_limit": MOST_NODES},
-        )
-        if solved.x is None:
-            return None
-        found = np.rint(solved.x).astype(np.int64)
-        is_one = np.array_equal(self.matrix @ found, self.total)
-        is_inside = (found >= 0) & (found <= self.people)
-        return found if is_one and is_inside.all() else None
