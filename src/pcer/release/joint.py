@@ -32,6 +32,7 @@ from pcer.wording import plural
 
 ABSENT = 2  # the part and the answer of people whom a model did not score
 MOST_TRIED = 12  # models of a split whose tables are made coarser one by one
+MOST_DENSE = 2**21  # entries of a matrix that is no sparse one
 LARGEST_CODE = 2**40  # of a class, before codes are numbered anew
 
 
@@ -407,14 +408,21 @@ class _Rows:
 
     @property
     def matrix(self) -> Any:
-        """(equation, class) sparse; equations that others repeat are left out."""
-        import scipy.sparse as sp
+        """(equation, class) 1 where counted; equations that others repeat are left out.
 
+        Large ones are sparse.
+        """
         classes = np.concatenate(self._classes)
         equations = np.concatenate(self._equations)
-        ones = np.ones(len(classes), dtype=np.int64)
         shape = (self._n, len(self.people))
-        matrix: Any = sp.csr_array((ones, (equations, classes)), shape=shape)
+        if self._n * len(self.people) <= MOST_DENSE:
+            matrix: Any = np.zeros(shape, dtype=np.int64)
+            matrix[equations, classes] = 1
+        else:
+            import scipy.sparse as sp
+
+            ones = np.ones(len(classes), dtype=np.int64)
+            matrix = sp.csr_array((ones, (equations, classes)), shape=shape)
         # Equal sums of random numbers are of equal rows.
         numbers = np.random.default_rng(0).integers(2**62, size=len(self.people))
         _, first = np.unique(matrix @ numbers, return_index=True)

@@ -36,7 +36,8 @@ SCALE = 2**20  # duals are rounded to whole numbers of its inverse, which are ex
 class Equations(NamedTuple):
     """What the tables of one split say of the people in it."""
 
-    matrix: Any  # (equation, class) sparse: records of one person that are counted
+    # (equation, class) how many records of one person are counted: an array, or sparse
+    matrix: Any
     people: IntArray  # (class,) how many there are
     trained: IntArray  # (class,) how many of them were trained on; not released
     is_shown: BoolArray  # (class,) whether a cell alone gives them away
@@ -76,20 +77,34 @@ def _searched(
 
     A quick search looks for whole numbers only where nobody is proved to be certain.
     """
-    from scipy.sparse.csgraph import connected_components
-
     left = np.flatnonzero(~equations.is_shown)
     matrix = equations.matrix[:, left]
-    _, lot = connected_components(matrix.T @ matrix, directed=False)
+    lot = _linked(matrix)
     people = equations.people[left]
     trained = equations.trained[left]
     at_stake = (trained == 0) | (trained == people)
     for number in np.unique(lot[at_stake]):
         chosen = np.flatnonzero(lot == number)
         rows = matrix[:, chosen]
-        rows = rows[np.flatnonzero(rows.sum(axis=1))]
+        if not isinstance(rows, np.ndarray):
+            rows = rows.toarray()
+        rows = rows[rows.any(axis=1)]
         search = _Search(rows, people[chosen], trained[chosen])
         yield left[chosen], search.found(is_quick=is_quick)
+
+
+def _linked(matrix: Any) -> IntArray:
+    """(class,) the first of the classes that equations link it with, near or far."""
+    equation, member = matrix.nonzero()
+    first = np.arange(matrix.shape[1])
+    while True:
+        of_equation = np.full(matrix.shape[0], matrix.shape[1])
+        np.minimum.at(of_equation, equation, first[member])
+        linked = first.copy()
+        np.minimum.at(linked, member, of_equation[equation])
+        if np.array_equal(linked, first):
+            return first
+        first = linked
 
 
 class _Search:
@@ -99,7 +114,7 @@ class _Search:
     0 <= x <= people.
     """
 
-    def __init__(self, matrix: Any, people: IntArray, trained: IntArray) -> None:
+    def __init__(self, matrix: IntArray, people: IntArray, trained: IntArray) -> None:
         self.matrix = matrix
         self.people = people
         self.trained = trained
@@ -110,6 +125,8 @@ class _Search:
     def found(self, *, is_quick: bool) -> Certain:
         """Who is certain: proved, or open."""
         is_open = self.at_stake & ~self._exchanged(self.at_stake)
+        if not is_open.any():
+            return Certain(is_open, is_open.copy())
         is_proved = self._bounded(is_open)
         is_open &= ~is_proved
         n_equations = self.matrix.shape[0]
@@ -126,9 +143,8 @@ class _Search:
         columns A of the matrix, A_a + A_b = A_c + A_d: equal sums of random numbers are
         found first, and then checked.
         """
-        matrix: IntArray = self.matrix.toarray()
-        numbers = np.random.default_rng(0).integers(2**62, size=len(matrix))
-        column = numbers @ matrix
+        numbers = np.random.default_rng(0).integers(2**62, size=len(self.matrix))
+        column = numbers @ self.matrix
         untrained = self.people - self.trained
         is_moved = np.zeros_like(wanted)
         for gains, loses in ((untrained, self.trained), (self.trained, untrained)):
@@ -137,7 +153,7 @@ class _Search:
                 gaining = _pairs(at_stake, gains)
                 losing = _pairs(_largest(loses), loses)
                 found = _alike(column, gaining, losing)
-                is_moved[_checked(matrix, found)] = True
+                is_moved[_checked(self.matrix, found)] = True
         return is_moved
 
     def _bounded(self, wanted: BoolArray) -> BoolArray:
