@@ -19,6 +19,7 @@ SMALL = (
     "bars rows 400",
     "bars start",
     "edits honest 2",
+    "joint time 400 1",
     "receipts canaries 2 1",
     "speed tables --rows 50000 --without-fairlearn",
 )
