@@ -12,7 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pcer
+from pcer.errors import InputError
 from tests.commands import GOOD, config, passed, refusal, run, write_people
+from tests.models.worlds import release as release_of_estimator
+from tests.models.worlds import world
 
 ESTIMATOR = ("--estimator", "sklearn.naive_bayes:GaussianNB")
 NETWORK = ("--batch", "32", "--budgets", "none")
@@ -140,3 +144,87 @@ def test_keyed_digests_of_the_rows_lie_beside_a_release_for_its_owner_alone(tmp_
     ]
     (digests,) = beside
     assert stat.S_IMODE(digests.stat().st_mode) == 0o600
+
+
+# The same of what is trained, and of releases that Python writes
+
+
+def trained(folder: Path, name: str, people: pd.DataFrame, *model: str) -> str:
+    """What training on these people says; it ends by itself, or is refused."""
+    people.to_csv(folder / name, index=False)
+    said = ("--label", "y", "--positive", "1", "--attribute", "sex")
+    quick = ("--outcome", "benefit", "--seeds", "2", *config(engine={"jobs": 1}))
+    out = folder / "out"
+    return run("train", folder / name, *said, *quick, *model, "-o", out).stderr
+
+
+@pytest.mark.parametrize("n_missing", [1, 60])
+def test_an_update_of_what_was_trained_is_refused_for_few_people(n_missing, tmp_path):
+    rng = np.random.default_rng(7)
+    people = pd.DataFrame({"y": rng.integers(0, 2, 400), "age": rng.random(400)})
+    people["sex"] = rng.choice(["f", "m"], 400)
+    trained(tmp_path, "nov.csv", people, *ESTIMATOR)
+    told = trained(tmp_path, "dec.csv", people[n_missing:], *ESTIMATOR)
+    made = sorted(path.name for path in (tmp_path / "out").glob("*.release.json"))
+    assert ("fewer than 10 of one group and label" in told) == (n_missing == 1)
+    assert made == ["dec.sex.release.json", "nov.sex.release.json"][n_missing == 1 :]
+    (rows, *_) = (tmp_path / "out").glob("*.rows")
+    assert stat.S_IMODE(rows.stat().st_mode) == 0o600
+
+
+def written(people: pd.DataFrame, secret: bytes) -> pcer.Release:
+    return pcer.release_from_predictions(
+        people["y_true"],
+        people["y_pred"],
+        sensitive_features=people[["sex"]],
+        split=people["split"],
+        split_kind="random",
+        outcome="benefit",
+        record_id=people["id"],
+        disclosure={"secret": secret},
+    )
+
+
+def test_python_writes_over_a_private_release_only_where_it_is_told_to(tmp_path):
+    path = tmp_path / "people.release.json"
+    people = scored()
+    written(people, b"").save(path)
+    old = path.read_bytes()
+    written(people, b"").save(path)  # the same bytes
+    other = written(people[1:], b"")
+    with pytest.raises(InputError, match=r"cannot be checked.*replace=True"):
+        other.save(path)
+    assert path.read_bytes() == old
+    pcer.write_release(other, path, replace=True)
+    assert path.read_text() == other.to_json()
+
+
+def test_python_refuses_an_update_by_few_people_under_a_secret(tmp_path):
+    secret = bytes(np.random.default_rng(3).bytes(32))
+    people = scored()
+    written(people, secret).save(tmp_path / "nov.release.json")
+    (rows,) = tmp_path.glob("*.rows")
+    assert stat.S_IMODE(rows.stat().st_mode) == 0o600
+    with pytest.raises(InputError, match="wait until more have changed"):
+        written(people[1:], secret).save(tmp_path / "dec.release.json", replace=True)
+    assert not (tmp_path / "dec.release.json").exists()
+    written(people[200:], secret).save(tmp_path / "dec.release.json")
+    again = written(people.assign(y_pred=1 - people["y_pred"]), secret)
+    with pytest.raises(InputError, match=r"other numbers; to write over it"):
+        again.save(tmp_path / "nov.release.json")
+    again.save(tmp_path / "nov.release.json", replace=True)
+
+
+def test_estimators_of_few_others_are_refused_under_a_secret(tmp_path):
+    from sklearn.naive_bayes import GaussianNB
+
+    known = world(400)
+    fewer = tuple(column[1:] for column in known)
+    secret = bytes(np.random.default_rng(3).bytes(32))
+    nov, dec = (
+        release_of_estimator(GaussianNB(), people, secret=secret, random_state=None)
+        for people in (known, fewer)
+    )
+    nov.save(tmp_path / "nov.release.json")
+    with pytest.raises(InputError, match="wait until more have changed"):
+        dec.save(tmp_path / "dec.release.json")

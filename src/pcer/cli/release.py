@@ -30,12 +30,13 @@ from pcer.cli.options import (
     place,
 )
 from pcer.errors import InputError
-from pcer.models.updates import Updates
+from pcer.models.updates import people_of
 from pcer.release.disclosure import LEAST_PEOPLE, Joint
 from pcer.release.file import Release
 from pcer.release.population import Attribute, Missing, renamed
 from pcer.release.records import Outcome, SplitKind
 from pcer.release.small_groups import releases_beside
+from pcer.release.updates import Updates
 from pcer.report.formats.terminal import wrapped
 from pcer.report.table import Lines, Table
 from pcer.report.tables.disclosed import leaving
@@ -197,7 +198,7 @@ def release(
     paths = _paths(attributes or [], said.dataset, out)
     are_alone = public_data or out == outputs.STDOUT
     beside = [] if are_alone else releases_beside(paths.values())
-    updates = Updates(paths, disclosure, replaces=replace_old, consent="--replace")
+    updates = Updates(paths, least_people, replaces=replace_old, consent="--replace")
     with outputs.working("Counting") as status:
         releases = releases_from_table(
             table,
@@ -206,7 +207,11 @@ def release(
             backend=backend,
             beside=beside,
             on_step=lambda doing: status.update(doing.capitalize()),
-            on_rows=lambda rows, views: None if are_alone else updates.see(rows, views),
+            on_rows=lambda rows, views: (
+                None
+                if are_alone
+                else updates.compare(people_of(rows, views, disclosure.secret))
+            ),
         )
     _write(releases, paths, out, updates)
 
@@ -323,11 +328,11 @@ def _write(
     updates: Updates,
 ) -> None:
     """Write all releases or none, and say on stderr what is in them."""
-    updates.require_none(releases)
+    texts = {name: release.to_json() for name, release in releases.items()}
+    if updates.people:
+        updates.require_none(texts)
     is_file = Path(out) in paths.values()
-    contents = {
-        str(paths[name]): release.to_json() for name, release in releases.items()
-    }
+    contents = {str(paths[name]): text for name, text in texts.items()}
     with outputs.folder_for(None if is_file else out, parents=True):
         updates.keep(releases)
         outputs.give(contents)

@@ -46,13 +46,15 @@ from pcer.files import as_shown, write_files
 from pcer.measuring.plan import Plan
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
+from pcer.models.updates import people_of_records
 from pcer.release.attack_kinds import ATTACK_KINDS
 from pcer.release.build import ReleaseFacts
-from pcer.release.disclosure import Disclosure
+from pcer.release.disclosure import LEAST_PEOPLE, Disclosure
 from pcer.release.file import LIMITS, Release, read_release, read_releases
-from pcer.release.population import Missing, recorded
+from pcer.release.population import Attribute, Missing, recorded
 from pcer.release.records import LONGEST_PHRASE, Outcome
 from pcer.release.small_groups import require_no_others
+from pcer.release.updates import Updates
 from pcer.report.views import view_of
 from pcer.store.secret import (
     new_secret,
@@ -249,6 +251,7 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     dataset = load_data(options["source"], options)
     if verb == "demo":
         dataset = replace(dataset, trained=f"by the demo {dataset.trained}")
+    updates = _updates(options, dataset)
     sweep = _sweep(options, asked, dataset)
     out = options["out"]
     n_models = sweep.n_models
@@ -266,6 +269,7 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
             on_step=state.step(dataset.name),
             on_note=outputs_module.note,
         )
+    updates.keep(paths)
     outputs_module.log_run(out, f"{verb} {dataset.name}", state, asked.flags)
     return list(paths.values())
 
@@ -446,15 +450,37 @@ def _fitted(options: Mapping[str, Any]) -> list[Path]:
             raise InputError(
                 f"{path} exists already; remove it, or choose another folder."
             )
+    updates = _updates(options, dataset)
     if not dataset.public:
         require_no_others(paths.values(), dataset.name)
     with outputs_module.folder_for(str(out), parents=True), _kept_if_begun(work):
         releases = _fitted_releases(options, dataset, attributes, estimator, work)
+    updates.keep(releases)
     write_files({paths[name]: release.to_json() for name, release in releases.items()})
     if not options["keep_scores"]:
         shutil.rmtree(work)
     note_not_written(releases.values())
     return [paths[name] for name in releases]
+
+
+def _updates(options: Mapping[str, Any], dataset: GroupedDataset) -> Updates:
+    """Who is trained on, if few of them differ from those of releases in the folder."""
+    names = options["attributes"] or [one.name for one in dataset.attributes]
+    folder = options["out"]
+    paths = {name: folder / file_name(dataset.name, name) for name in names}
+    least = options.get("least_people") or LEAST_PEOPLE
+    updates = Updates(paths, least, replaces=False, consent="")
+    if dataset.public:
+        return updates
+    attributes = [
+        Attribute(one.name, one.group_names, one.codes)
+        for one in map(dataset.attribute, names)
+    ]
+    secret = given_secret(options["secret_file"], is_needed=True)
+    positive = dataset.labels == 1
+    people = people_of_records(dataset.features, positive, attributes, secret)
+    updates.compare(people)
+    return updates
 
 
 @contextmanager

@@ -21,12 +21,13 @@ import numpy as np
 from pcer.auditing.audit import audit
 from pcer.auditing.record import Audit, parse_plan, write_audit
 from pcer.errors import InputError, clipped, not_installed, printable
+from pcer.files import write_files
 from pcer.measuring.plan import Plan
 from pcer.models.about import About
 from pcer.models.arrays import release_from_predictions
 from pcer.models.rows import THRESHOLD
 from pcer.release.disclosure import Disclosure
-from pcer.release.file import Release, write_release
+from pcer.release.file import Release
 from pcer.wording import listed, setting_name
 
 FOLDER = "pcer"  # of the artifacts
@@ -115,9 +116,10 @@ def _write_artifacts(found: Audit, folder: Path) -> None:
     found.save_html(folder / REPORT)  # first: without its release nothing is logged
     write_audit(found, folder / "audit.json")
     own, *family = found.sources
-    write_release(own, folder / "model.release.json")
+    # By their texts: what ``write_release`` keeps beside a release is for its owner.
+    write_files({folder / "model.release.json": own.to_json()})
     for number, release in enumerate(family, 1):  # those judged together with it
-        write_release(release, folder / f"family-{number}.release.json")
+        write_files({folder / f"family-{number}.release.json": release.to_json()})
 
 
 def _tags(found: Audit) -> dict[str, str]:

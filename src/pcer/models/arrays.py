@@ -25,6 +25,7 @@ from pcer.models.about import About, facts_of
 from pcer.models.rows import THRESHOLD, Predictions, Rows, rows_of
 from pcer.models.splits import NO_COIN, PERSON, are_divided, effective_people
 from pcer.models.traits import traits_of
+from pcer.models.updates import people_of
 from pcer.release import attack_kinds, build, joint
 from pcer.release import columns as convert
 from pcer.release.build import Counted, ReleaseFacts, RunKey
@@ -242,7 +243,15 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
             )
     rows = rows_of(given, columns)
     rows = with_traits(rows, subgroups, columns)
-    return releases_of(rows, views, facts, file="predictions")
+    releases = releases_of(rows, views, facts, file="predictions")
+    rule = facts.disclosure
+    if not rule.secret or rule.public_data:
+        return releases
+    people = people_of(rows, views, rule.secret)
+    return {
+        name: release.with_people({name: people[name]})
+        for name, release in releases.items()
+    }
 
 
 def with_traits(rows: Rows, subgroups: Any, columns: Mapping[str, Any]) -> Rows:

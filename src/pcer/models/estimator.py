@@ -42,6 +42,7 @@ from pcer.models.training import (
     versions,
 )
 from pcer.models.traits import traits_of
+from pcer.models.updates import people_of_records
 from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS, require_one_length
@@ -178,7 +179,13 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
     releases = releases_from_estimator(
         candidates, records, [attribute], plan, running, facts
     )
-    return releases[attribute.name]
+    rule = facts.disclosure
+    release = releases[attribute.name]
+    if not rule.secret or rule.public_data:
+        return release
+    positive = records.is_positive
+    people = people_of_records(X, positive, [attribute], rule.secret)
+    return release.with_people(people)
 
 
 def release_from_training(  # noqa: PLR0913 # a front door

@@ -1,10 +1,9 @@
-"""Is a table an update of one that was released, but for few people?
+"""Who is in a table, so that an update by few people can be found?
 
-The release of last month less that of this month is about those who came or left. So
-beside a private release lies a file for its owner alone: by attribute and kind (a group
-and a label) how many people there are, and keyed digests of their record ids. ``cli``
-keeps it by ``Updates``, and asks before it writes another release into the folder. To
-add what people are compared by: a field of ``Kind``.
+By attribute and kind (a group and a label): how many people there are, and digests of
+them, which nobody can read without the secret. ``release.updates`` holds them against
+those of earlier releases. ``arrays`` and ``cli`` ask for predictions, ``estimator`` and
+``pcer train`` for records. To add what names a person: a digest of it.
 """
 
 from __future__ import annotations
@@ -13,37 +12,23 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pcer.errors import InputError
-from pcer.files import canonical_json, read_json, write_files
-from pcer.metrics import IntArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.models.rows import Rows
 from pcer.release import columns as convert
-from pcer.release.disclosure import Disclosure
-from pcer.release.file import Release
+from pcer.release.population import Attribute
+from pcer.release.updates import Kind, People
 
-ENDING = ".rows"  # of the files' names
-FORMAT = "pcer-rows"
 DIGITS = 16  # of a digest: one in 10^19 pairs is equal by chance
-
-
-class Kind(NamedTuple):
-    """The people of one group and label."""
-
-    n: int
-    people: list[str] | None  # keyed digests of their record ids, where there are any
-
-
-People = dict[str, dict[str, Kind]]  # by attribute and keyed digest of the kind
+Texts = npt.NDArray[np.str_]
 
 
 def people_of(rows: Rows, views: Mapping[str, Sequence[str]], secret: bytes) -> People:
-    """Who is in a table; nothing in it can be read without the secret."""
+    """Who is in predictions: named by record ids, else only counted."""
     ids = None
     if rows.record is not None:
         names = [_keyed(secret, "id", name) for name in rows.record.names]
@@ -69,119 +54,36 @@ def _number(rows: Rows, chosen: Any, known: Sequence[str] | None) -> int:
     return int(np.bincount(rows.entries.run[chosen], n, minlength=1).max())
 
 
-def _keyed(secret: bytes, *texts: str) -> str:
-    content = json.dumps(["pcer rows", *texts]).encode()
-    return hmac.new(secret, content, hashlib.sha256).hexdigest()[:DIGITS]
-
-
-class Updates:
-    """What a command keeps of the people in its releases, and holds against others."""
-
-    def __init__(
-        self,
-        paths: Mapping[str, Path],
-        rule: Disclosure,
-        *,
-        replaces: bool,
-        consent: str,
-    ) -> None:
-        """``paths`` are by attribute; ``replaces``: releases there may be replaced.
-
-        ``consent`` is what the caller's user says to have them replaced.
-        """
-        self.paths = paths
-        self.rule = rule
-        self.replaces = replaces
-        self.consent = consent
-        self.people: People = {}
-
-    def see(self, rows: Rows, views: Mapping[str, Sequence[str]]) -> None:
-        """Take note of the people; InputError if few of them differ from released ones.
-
-        Few are refused even if an old release may be replaced: it may have been read.
-        """
-        self.people = people_of(rows, views, self.rule.secret)
-        least = self.rule.least_people
-        for others in self._before():
-            for attribute in self.people.keys() & others.keys():
-                if _is_update(others[attribute], self.people[attribute], least):
-                    raise InputError(
-                        f"a release by {attribute!r} in that folder is of these people "
-                        f"but for fewer than {least} of one group and label, whom one "
-                        "table less the other would show, however it is written; "
-                        "wait until more have changed.",
-                        field="out",
-                    )
-
-    def _before(self) -> list[People]:
-        """Who is in the releases that are there."""
-        folder = next(iter(self.paths.values())).parent
-        return [read_people(path) for path in sorted(folder.glob(f"*{ENDING}"))]
-
-    def require_none(self, releases: Mapping[str, Release]) -> None:
-        """Raise InputError where another release would be written over unasked."""
-        if not self.people or self.replaces:
-            return
-        for name, release in releases.items():
-            path = self.paths[name]
-            if not path.is_file() or path.read_text("utf-8") == release.to_json():
-                continue
-            doubt = ""
-            if not any(name in others for others in self._before()):
-                doubt = ", and how many people differ cannot be checked"
-            raise InputError(
-                f"{path} is there already with other numbers{doubt}; to write over it, "
-                f"say {self.consent}.",
-                field="out",
-            )
-
-    def keep(self, releases: Mapping[str, Release]) -> None:
-        """Write who is in the releases, for their owner alone."""
-        if not self.people:
-            return
-        first = next(iter(self.paths.values()))
-        path = first.with_name(first.name.partition(".")[0] + ENDING)
-        written = {name: self.people[name] for name in releases}
-        write_files({path: to_text(read_people(path) | written)}, private=True)
-
-
-def _is_update(old: Mapping[str, Kind], new: Mapping[str, Kind], least: int) -> bool:
-    """Whether two tables differ in few people of a kind, being of the same people.
-
-    Without record ids they are taken to be where few differ in every kind.
-    """
-    none = Kind(0, [])
-    differences = []
-    has_ids = True
-    for key in old.keys() | new.keys():
-        first = old.get(key, none)
-        second = new.get(key, none)
-        if first.people is None or second.people is None:
-            has_ids = False
-            differences.append(abs(first.n - second.n))
-        else:
-            differences.append(len(set(first.people) - set(second.people)))
-            differences.append(len(set(second.people) - set(first.people)))
-    is_few = any(0 < n < least for n in differences)
-    return is_few and (has_ids or max(differences) < least)
-
-
-def read_people(path: Path) -> People:
-    """Who is in the releases beside which a file lies; nobody where it is damaged."""
+def people_of_records(
+    X: Any, positive: BoolArray, attributes: Sequence[Attribute], secret: bytes
+) -> People:
+    """Who is trained on: named by what is in an array X, else only counted."""
+    ids = None
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        ids = _digests(X, secret)
     people: People = {}
-    with suppress(InputError, AttributeError, KeyError, TypeError, ValueError):
-        content = read_json(path)
-        for attribute, kinds in content["people"].items():
-            people[attribute] = {
-                key: Kind(int(kind["n"]), kind["people"]) for key, kind in kinds.items()
-            }
+    for attribute in attributes:
+        kinds = people.setdefault(attribute.name, {})
+        for code, group in enumerate(attribute.groups):
+            for label in (False, True):
+                chosen = (attribute.codes == code) & (positive == label)
+                key = _keyed(secret, "kind", attribute.name, group, str(label))
+                known = None if ids is None else sorted(ids[chosen].tolist())
+                kinds[key] = Kind(int(chosen.sum()), known)
     return people
 
 
-def to_text(people: People) -> str:
-    """The content of the file that lies beside releases."""
-    plain = {
-        attribute: {key: kind._asdict() for key, kind in kinds.items()}
-        for attribute, kinds in people.items()
-    }
-    return canonical_json({"format": FORMAT, "version": 1, "people": plain})
+def _digests(X: npt.NDArray[Any], secret: bytes) -> Texts:
+    """(record,) a digest of each row; of equal rows each has its own."""
+    names = []
+    seen: dict[str, int] = {}
+    for row in X:
+        content = str(row.tolist())
+        seen[content] = seen.get(content, 0) + 1
+        names.append(_keyed(secret, "row", content, str(seen[content])))
+    return np.array(names)
+
+
+def _keyed(secret: bytes, *texts: str) -> str:
+    content = json.dumps(["pcer rows", *texts]).encode()
+    return hmac.new(secret, content, hashlib.sha256).hexdigest()[:DIGITS]

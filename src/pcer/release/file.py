@@ -30,6 +30,7 @@ from pcer.display import Shown
 from pcer.errors import InputError
 from pcer.files import MAX_BYTES
 from pcer.release.beside import check_subgroups, check_tail
+from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.release.records import (
     Bound,
     Confusion,
@@ -51,6 +52,7 @@ from pcer.release.records import (
     check_names,
     refuse,
 )
+from pcer.release.updates import People, Updates
 
 FORMAT: Final = "pcer-release"
 # The first that is kept: later versions read it, and give no field another meaning.
@@ -163,9 +165,14 @@ class Release(Shown):
         with files.many_objects():
             return files.canonical_json(self.to_tree())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the release; ``*.release.json`` is found where a folder is named."""
-        write_release(self, path)
+        write_release(self, path, replace=replace)
+
+    def with_people(self, people: People) -> Release:
+        """The release, which knows whom it counts; nothing that is written says so."""
+        self.__dict__["_people"] = people
+        return self
 
     def model_copy(
         self, *, update: Mapping[str, Any] | None = None, deep: bool = False
@@ -176,8 +183,30 @@ class Release(Shown):
         return copy
 
 
-def write_release(release: Release, path: str | os.PathLike[str]) -> None:
-    """Write a release: atomically, the same bytes for the same release."""
+def write_release(
+    release: Release, path: str | os.PathLike[str], *, replace: bool = False
+) -> None:
+    """Write a release: atomically, the same bytes for the same release.
+
+    A private release is not written over another one unless ``replace`` says so. One
+    that was made with a secret (``pcer.Disclosure(secret=...)``) is also held against
+    others in the folder: those that differ in few people are refused, whatever
+    ``replace`` says.
+
+    Raises:
+        InputError: what is there already must stay.
+    """
+    rule = release.disclosure
+    if rule is None or rule.public_data:
+        files.write_files({path: release.to_json()})
+        return
+    name = release.subject.attribute
+    paths = {name: Path(path)}
+    least = rule.least_people or LEAST_PEOPLE
+    updates = Updates(paths, least, replaces=replace, consent="replace=True")
+    updates.compare(release.__dict__.get("_people", {}))
+    updates.require_none({name: release.to_json()})
+    updates.keep([name])
     files.write_files({path: release.to_json()})
 
 

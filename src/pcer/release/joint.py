@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,7 +173,8 @@ class Tables:
             rest = Detail.POSITIVE_RATE
             if not all(self._is_safe(models, n_safe, rest) for models in self.splits):
                 rest = Detail.SIZES
-            others = [model for models in self.splits for model in models[n_safe:]]
+            last = (models[n_safe:] for models in self.splits)
+            others = [*chain.from_iterable(last)]
             details = self._no_finer(others, rest)
         made = [
             replace(counts, detail=detail, n_together=0, n_unproved=0)
@@ -185,7 +187,7 @@ class Tables:
 
         A group has the same detail in the same place of each split.
         """
-        everybody = [model for models in self.splits for model in models]
+        everybody = [*chain.from_iterable(self.splits)]
         details = self._no_finer(everybody, Detail.SIZES)
         for place in range(self.n_models):
             models = [own[place] for own in self.splits if place < len(own)]
@@ -302,7 +304,7 @@ def _equations(
 def _of_persons(
     of_records: Equations, persons: IntArray, is_trained: BoolArray
 ) -> Equations:
-    """The same equations of people, where all records of each are in one part.
+    """Equations of people, from those of records, where each one's are in one part.
 
     ``persons`` and ``is_trained`` are by record of a table. People are alike who have
     as many records of each class.
