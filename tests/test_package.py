@@ -152,6 +152,18 @@ def test_the_front_exports_what_it_names_in_order():
     assert all(getattr(pcer, name) is not None for name in pcer.__all__)
 
 
+def test_the_front_loads_a_name_when_it_is_used():
+    """Every public name has a home, and ``import pcer`` loads neither it nor numpy."""
+    assert {*pcer.HOMES, "__version__", "metrics"} == {*pcer.__all__}
+    run_python(
+        "import sys, pcer\n"
+        "loaded = {name for name in sys.modules if name.startswith('pcer.')}\n"
+        "assert loaded == {'pcer._version'} and 'numpy' not in sys.modules, loaded\n"
+        "from pcer import Plan, metrics\n"
+        "assert pcer.Plan is Plan and pcer.release.LIMITS and metrics.pcer\n"
+    )
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_front_exports_what_it_names_and_hides_no_file_of_the_room(room):
     front = importlib.import_module(f"pcer.{room}")
