@@ -1,10 +1,11 @@
 # `make demo` to see it, `make check` while you work, `make test` before you show it, `make test-more`
-# for what takes longer, `make docs` to read it as a site. Each does all the set-up it needs.
+# for what takes longer, `make docs` to read it as a site, `make wheel` and `make wheelhouse` to install
+# it elsewhere, the second without a network. Each does all the set-up it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo check test test-more docs clean
+.PHONY: demo check test test-more docs wheel wheelhouse clean
 
 demo: $(VENV)/.train
 	@$(VENV)/bin/pcer demo --out pcer-demo
@@ -21,6 +22,12 @@ test-more: $(VENV)/.dev
 docs: $(VENV)/.docs
 	@$(VENV)/bin/python -m sphinx -W --keep-going --quiet --jobs 2 --conf-dir docs . docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+wheel:
+	@PYTHON=$(PYTHON) scripts/wheels dist
+
+wheelhouse: # for this system and Python; the auditor's half and scikit-learn's
+	@PYTHON=$(PYTHON) scripts/wheels wheelhouse sklearn
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -47,4 +54,4 @@ $(VENV)/.dev: $(VENV)/.train studies/pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) wheelhouse docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -369,6 +369,38 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     assert "| compas |" in (tmp_path / "study" / "cells.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
+@pytest.mark.network
+def test_a_wheelhouse_alone_installs_what_audits_the_examples(tmp_path):
+    """Made with a network, used without: for stewards and research environments."""
+    house = tmp_path / "house"
+    made = subprocess.run(
+        [ROOT / "scripts" / "wheels", house, "sklearn"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHON": sys.executable},
+    )
+    if made.returncode and "PCER_CI" not in os.environ:
+        pytest.skip(f"no package index: {made.stderr[-200:]}")
+    assert made.returncode == 0, made.stderr
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    binary = tmp_path / "venv" / "bin"
+    alone = {"PATH": str(binary), "HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}
+    pip = [binary / "python", "-m", "pip", "install", "--quiet", "--no-index"]
+    for wanted, is_there in (("pcer", False), ("pcer[sklearn]", True)):
+        install = [*pip, "--find-links", house, wanted]
+        subprocess.run(install, check=True, env=alone)
+        found = subprocess.run(
+            [binary / "python", "-c", "import sklearn"],
+            capture_output=True,
+            check=False,
+        )
+        assert (found.returncode == 0) is is_there
+        command = [binary / "pcer", "audit", ROOT / "examples"]
+        subprocess.run(command, check=True, capture_output=True, env=alone)
+
+
 def core_needs() -> set[str]:
     """Names of all packages that the core needs here, and those need."""
     needed, texts = set[str](), list(PROJECT["dependencies"])

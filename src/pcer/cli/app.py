@@ -25,7 +25,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from pcer.cli import audit, compare, outputs, receipt, release, train
+from pcer.cli import audit, compare, doctor, outputs, receipt, release, train
 from pcer.cli.options import MOST_COMMON, optional
 from pcer.cli.outputs import KEPT, QUIET, ExitCode
 from pcer.errors import InputError, OutputError, PcerError, printable
@@ -165,6 +165,7 @@ VERBS: dict[Callable[..., None], str] = {
     release.datasets: "datasets",
     audit.schema: "schema release > release.schema.json",
     receipt.receipt: "receipt out --record 1234",
+    doctor.doctor: "doctor",
     audit.version: "version",
 }
 # Help texts that are too long for the first line of a docstring.
@@ -193,7 +194,13 @@ HELP: dict[Callable[..., None], str] = {
         "machine."
     ),
 }
-MORE = ("datasets", "schema", "receipt", "version")  # verbs that are listed apart
+MORE = (
+    "datasets",
+    "schema",
+    "receipt",
+    "doctor",
+    "version",
+)  # verbs that are listed apart
 # What an argument that the library asks for is called here.
 FLAGS = {
     "positive_label": "--positive",
