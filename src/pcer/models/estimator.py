@@ -284,7 +284,6 @@ def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any
         )
     if names is None:
         return X, features
-
     _require_columns(names, columns)
     if drop_sensitive:
         X = nw.from_native(X, eager_only=True).drop(names).to_native()
@@ -391,7 +390,6 @@ def releases_from_estimator(
     facts = replace(facts, not_written=allowed.not_written)
     facts = _with_training(facts, candidates, records, splits, random_state)
     answers = fit_all(candidates, records, splits, random_state, running)
-
     candidates, facts = _with_answers(candidates, answers, facts)
     return _releases(facts, records, candidates, member, allowed.attributes, answers)
 
@@ -464,7 +462,6 @@ def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
     n_groups = len(attribute.groups)
     for number, inside in enumerate(member, start=1):
         for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
-            # -1, of people in no group, is counted first.
             people = np.bincount(1 + attribute.codes[chosen], minlength=1 + n_groups)
             absent = np.flatnonzero(people[1:] == 0)
             if absent.size:
