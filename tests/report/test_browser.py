@@ -381,3 +381,35 @@ def test_hostile_names_are_shown_and_run_nothing(opened, tmp_path):
     page.locator(".choose-setting").select_option("0")
     tags = [page.locator(tag).count() for tag in ("script", "img")]
     assert (page.said, tags) == ([], [2, 0])
+
+
+def play(page: Any, chosen: int) -> list[list[str]]:
+    """The scores, as text, of a game in which the keys choose always the same side."""
+    for _ in range(10):
+        assert page.locator("#next").is_hidden()
+        page.keyboard.press(str(chosen))
+        page.keyboard.press(str(3 - chosen))  # a second guess does not count
+        page.keyboard.press("Enter")  # the button for the next round has the focus
+    rows = page.locator("#scores tr").all()
+    return [row.locator("td").all_inner_texts() for row in rows]
+
+
+def test_the_game_is_played_by_keys_on_a_telephone_and_counts_right(opened):
+    game = ROOT / "docs" / "play.html"
+    games = []
+    for chosen in (1, 2):
+        page = opened(game, viewport={"width": 360, "height": 640})
+        page.keyboard.press("3")  # no key of the game
+        assert "Round 1 of 10" in page.locator("#round").inner_text()
+        games.append(play(page, chosen))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert page.evaluate("document.activeElement.tagName") == "H2"
+        assert page.said == []
+        assert page.asked == [game.as_uri()]
+    # One of the two is right in each of the five rounds of a group.
+    for first, second in zip(*games, strict=True):
+        assert int(first[0]) + int(second[0]) == 5
+        assert first[1:] == second[1:]
+    north, south = games[0]
+    assert int(south[1]) > int(north[1])
+    assert north[2] == south[2] == "2 or 3"
