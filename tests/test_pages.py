@@ -236,6 +236,7 @@ SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
     "docs/large-models.md": lambda names, told: (
         told == "".join(blocks("docs/large-models.md", "text"))
     ),
+    "docs/attacks.md": lambda names, told: blocks("docs/attacks.md", "text")[0] in told,
     "docs/opacus.md": lambda names, told: (
         told.strip() == pcer.audit(names["release"]).headline
         and 0.7 < min(run.epsilon for run in names["release"].runs) <= 1.0
