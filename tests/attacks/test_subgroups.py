@@ -185,3 +185,41 @@ def test_wrong_input_is_one_sentence():
     person = np.arange(300) // 2
     with pytest.raises(InputError, match="has two values for one person"):
         subgroups.worst_subgroup(np.ones(300), attributes, person=person)
+
+
+@pytest.mark.parametrize("n_strata", [1, 3])
+def test_turned_wheels_are_permutations(n_strata):
+    """Sums of atoms are those of some order, and as wide as those of shuffled ones."""
+    rng = np.random.default_rng(4)
+    n = 1_200
+    attributes = {"a": rng.integers(0, 3, n).astype(str)}
+    found = subgroups.candidates(attributes, depth=1, least=100)
+    strata = rng.integers(0, n_strata, n)
+    values = rng.exponential(size=n) + strata
+    turned = list(subgroups._drawn(values, strata, found, 2_000, rng))
+    shuffled = []
+    for permuted in subgroups._permuted(values, strata, 2_000, rng):
+        shuffled.append(subgroups._by_atom(permuted, found))
+    assert len(turned) == 2_000
+    for one in (turned[0], turned[-1]):
+        assert one.total.sum() == pytest.approx(values.sum())
+        assert one.squares.sum() == pytest.approx((values**2).sum())
+    for column in ("total", "squares"):
+        ours = np.array([getattr(one, column) for one in turned])
+        theirs = np.array([getattr(one, column) for one in shuffled])
+        assert ours.mean(axis=0) == pytest.approx(theirs.mean(axis=0), rel=0.01)
+        assert ours.std(axis=0) == pytest.approx(theirs.std(axis=0), rel=0.1)
+
+
+def test_a_stretch_of_a_wheel_is_summed_as_a_loop_does():
+    rng = np.random.default_rng(0)
+    wheel = rng.normal(size=12)
+    sizes = np.array([5, 0, 7])
+    starts = np.random.default_rng(1).integers(0, 12, 4)
+    found = subgroups._turned(wheel, sizes, 4, np.random.default_rng(1))
+    for turn, start in enumerate(starts):
+        order = [wheel[(start + k) % 12] for k in range(12)]
+        expected = [sum(order[:5]), 0.0, sum(order[5:])]
+        assert found[0, turn] == pytest.approx(expected)
+        squares = [sum(x * x for x in order[:5]), 0.0, sum(x * x for x in order[5:])]
+        assert found[1, turn] == pytest.approx(squares)
