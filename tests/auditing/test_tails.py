@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import product
 
 import pytest
 
@@ -9,12 +10,14 @@ import pcer
 from pcer.auditing import sentences
 from pcer.auditing.tails import tails_of
 from pcer.release.file import parse_release
+from pcer.release.records import TailRow
 from pcer.report import to_markdown_page, to_report
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.pictures.answers import pictures_svg
 from pcer.report.views import view_of
 from pcer.statistics import holm
 from tests.commands import SAMPLES
+from tests.pages import ROOT
 
 FOREST = json.loads((SAMPLES / "forest.release.json").read_text())
 FIRST, SECOND = FOREST["subject"]["groups"][:2]
@@ -92,7 +95,10 @@ def test_it_changes_no_verdict_and_no_headline():
 @pytest.mark.parametrize(
     ("rows", "answer"),
     [
-        ([row(FIRST), row(SECOND)], "Too few people to tell"),
+        (
+            [row(FIRST), row(SECOND)],
+            "Nobody is shown to be: too few are singled out",
+        ),
         (
             [row(FIRST, 0.01, 0.52), row(SECOND, 0.01, 0.5)],
             "Nobody is shown to be",
@@ -150,3 +156,27 @@ def test_dots_are_a_hundred():
     svg = pictures_svg(differing())
     paths = re.findall(r'<path d="((?:M-?\d+ \d+a[13] [13][^M"]*)+)"', svg)
     assert [path.count("M") for path in paths] == [44, 56, 24, 76]
+
+
+def test_a_page_folds_the_figures_of_nobody():
+    audit = audit_of(row(FIRST), row(SECOND))
+    page = to_report([audit], audit.sources)
+    first_screen, _, detail = page.partition('<details class="detail">')
+    assert "too few are singled out" in first_screen
+    assert "enters no verdict" not in first_screen
+    assert "enters no verdict" in detail
+
+
+def test_six_answers_have_the_room_where_a_screen_is_full():
+    release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
+    epsilons = {run.epsilon for run in release.runs}
+    rows = []
+    for epsilon, group in product(epsilons, release.subject.groups):
+        rows.append(TailRow(**row(group, 0.2, 0.9) | {"epsilon": epsilon}))
+    audit = pcer.audit(release.model_copy(update={"tail": rows}))
+    lines = terminal_text(view_of(audit)).split("\n")
+    assert len(lines) <= 32
+    said = " ".join(line.strip() for line in lines)
+    for one in sentences.of(audit, audit.told).rows:
+        assert (one.question in said) == (one.question != QUESTION)
+    assert QUESTION in terminal_text(view_of(audit, "full"))

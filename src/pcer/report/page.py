@@ -201,8 +201,8 @@ def _setting_view(audit: Audit, setting: SettingResult) -> Drawn:
     for place, row in enumerate(said.rows):
         drawing = row_drawing(row, audit)
         picture = "" if drawing is None else drawing_svg(drawing, is_alone=False)
-        most = len(row.figures)
-        if drawing is not None:
+        most = len(row.figures) if row.n_open is None else row.n_open
+        if drawing is not None and row.n_open is None:
             most = N_BESIDE_BARS if row.points is None else N_BESIDE_POINTS
         elif place == views.PAPER_ROW:
             most = N_BESIDE_TABLE

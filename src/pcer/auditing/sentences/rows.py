@@ -62,6 +62,7 @@ class Row(NamedTuple):
     points: Points | None = None
     bars: Sequence[Bars] = ()
     dots: Sequence[Dots] = ()
+    n_open: int | None = None  # figures that a page shows unfolded; None: all
 
     @property
     def main(self) -> str:

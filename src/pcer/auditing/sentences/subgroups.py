@@ -34,6 +34,7 @@ def subgroup_row(audit: Audit) -> Row | None:
         question=say("question", "subgroup"),
         answer=_answer_words(audit, searches),
         figures=figures[1:] + figures[:1],
+        n_open=1,
     )
 
 

@@ -34,6 +34,7 @@ def tail_row(setting: SettingResult) -> Row | None:
         answer=_answer_words(tail, named),
         figures=[*_figures(tail, named)],
         dots=[Dots(one.group, 100 * (one.picked or 0.0)) for one in named],
+        n_open=1 if any(group.is_beyond_chance for group in named) else 0,
     )
 
 

@@ -81,11 +81,27 @@ def _screen(shown: Sequence[Part], width: int) -> tuple[str, str]:
     first, *rest = shown
     title = wrapped(getattr(first, "title", ""), width)
     most = MOST_LINES * WIDTH // width - title.count("\n") - 1
+    body, fits = _fitted([first, *rest], width, most)
+    if not fits:
+        # The six answers stay; what stands beside them is in every longer view.
+        six_alone = [_without_beside(part) for part in rest]
+        body, _ = _fitted([first, *six_alone], width, most)
+    return title, body
+
+
+def _fitted(shown: Sequence[Part], width: int, most: int) -> tuple[str, bool]:
+    """The parts below a header, apart where there is room, and whether they fit."""
     for gap in ("\n\n", "\n"):
-        body, has_figures = _screen_body([first, *rest], width, gap, most)
+        body, has_figures = _screen_body(shown, width, gap, most)
         if has_figures and body.count("\n") < most:
             break
-    return title, body
+    return body, body.count("\n") < most
+
+
+def _without_beside(part: Part) -> Part:
+    if not isinstance(part, Six):
+        return part
+    return part._replace(rows=[row for row in part.rows if row.n_open is None])
 
 
 def _screen_body(
