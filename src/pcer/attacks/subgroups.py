@@ -390,9 +390,7 @@ def _shortened(
 def _parents(found: Candidates, winner: int) -> list[int]:
     """Candidates with one condition less."""
     conditions = found.conditions[winner]
-    shorter = {
-        tuple(each for each in conditions if each != dropped) for dropped in conditions
-    }
+    shorter = set(combinations(conditions, len(conditions) - 1))
     return [place for place, others in enumerate(found.conditions) if others in shorter]
 
 

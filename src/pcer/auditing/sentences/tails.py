@@ -29,12 +29,13 @@ def tail_row(setting: SettingResult) -> Row | None:
     if tail is None:
         return None
     named = _named(tail)
+    is_found = any(group.is_beyond_chance for group in named)
     return Row(
         question=say("question", "tail"),
         answer=_answer_words(tail, named),
         figures=[*_figures(tail, named)],
         dots=[Dots(one.group, 100 * (one.picked or 0.0)) for one in named],
-        n_open=1 if any(group.is_beyond_chance for group in named) else 0,
+        n_open=1 if is_found else 0,
     )
 
 
