@@ -94,8 +94,7 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
 
     The release carries every attack that the splits allow: the gap, paired attacks,
     AUC, and from 8 splits on LiRA and RMIA. ``not_computed`` says why one is missing.
-    It depends on the arguments and the random state, not on ``n_jobs`` or
-    interruptions.
+    It depends on arguments and random state, not on ``n_jobs`` or interruptions.
 
     Args:
         estimator: anything that scikit-learn can clone, fitted or not; or several by
@@ -114,9 +113,8 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
         cv: a random splitter of scikit-learn instead of independent splits.
         person_id: who has the record, where people have several: they are kept
             together.
-        subgroups: attributes (names of columns of X, or columns by name) whose
-            combinations of up to two values are searched for the subgroup that is hit
-            hardest; at most one is named.
+        subgroups: attributes (names of columns of X, or columns by name): which
+            combination of two values is hit hardest? At most one is named.
         drop_sensitive: leave columns that ``sensitive_features`` names out of X.
         budgets: the name of the parameter that carries epsilon, and the values it
             takes: ``{"epsilon": [0.5, 1, None]}``; None is a model without privacy
