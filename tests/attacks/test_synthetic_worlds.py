@@ -7,6 +7,12 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
+from pcer.attacks.synthetic import (
+    Space,
+    density_signals,
+    one_table_residual,
+    own_auc,
+)
 from tests.worlds.synthetic import (
     BLUR,
     QUARTER,
@@ -61,6 +67,84 @@ def slow_own_auc(signals: np.ndarray, member: np.ndarray) -> np.ndarray:
         wins = [(a > b) + 0.5 * (a == b) for a, b in pairs]
         values.append(np.mean(wins) - 0.5 if pairs else np.nan)
     return np.array(values)
+
+
+def slow_residual(real: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """How much nearer the table is than a regression on real neighbours expects.
+
+    By the normal equations; the terms are centred, or they would have no clear inverse.
+    """
+
+    def logs(distance: np.ndarray, n: int, smallest: float) -> np.ndarray:
+        nearest = np.sort(distance, axis=1)[:, :n]
+        return np.log(np.maximum(nearest, smallest / 10).mean(axis=1))
+
+    among, beyond = cdist(real, real), cdist(real, table)
+    np.fill_diagonal(among, np.inf)
+    nearest = np.sort(among, axis=1)[:, :20]
+    of_table = np.sort(beyond, axis=1)[:, :5]
+    terms = []
+    for n in (5, 20):
+        of_people = logs(among, n, nearest[:, :n][nearest[:, :n] > 0].min())
+        of_people = of_people - of_people.mean()
+        terms += [of_people, of_people**2]
+    design = np.column_stack([np.ones(len(real)), *terms])
+    expected = logs(beyond, 5, of_table[of_table > 0].min())
+    weights = np.linalg.solve(design.T @ design, design.T @ expected)
+    return design @ weights - expected
+
+
+# Engine.
+
+
+def made_by(draw: int, make, n_tables: int) -> tuple[People, list[People], np.ndarray]:
+    """People, tables of their halves, and who was in which."""
+    people = drawn_people(draw).people
+    rng = np.random.default_rng(draw)
+    member = random_halves(people.n, n_tables, rng)
+    tables = [make(people.at(half), nobody(people.at(half)), rng) for half in member]
+    return people, tables, member
+
+
+@pytest.mark.parametrize("make", [BLUR, smote, by_trees, gaussian])
+def test_signals_are_those_of_loops(make):
+    people, tables, member = made_by(11, make, 4)
+    space = Space.from_people(people.frame())
+    real = space.encode(people.frame())
+    fast = [density_signals(real, space.encode(one.frame())) for one in tables]
+    points = standardised(people, people)
+    slow = slow_signals(points, [standardised(one, people) for one in tables])
+    np.testing.assert_allclose(np.array(fast), slow, rtol=2e-4, atol=2e-4)
+    np.testing.assert_allclose(own_auc(slow, member), slow_own_auc(slow, member))
+
+
+def test_distances_of_a_space_are_those_of_the_issue():
+    people = drawn_people(12).people
+    space = Space.from_people(people.frame())
+    points = standardised(people, people)
+    np.testing.assert_allclose(
+        cdist(space.encode(people.frame()), space.encode(people.frame())),
+        cdist(points, points),
+        atol=1e-6,
+    )
+
+
+def test_the_residual_of_one_table_is_that_of_the_normal_equations():
+    people, (table,), _ = made_by(13, BLUR, 1)
+    real, made = standardised(people, people), standardised(table, people)
+    np.testing.assert_allclose(
+        one_table_residual(real, made), slow_residual(real, made), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("change", [np.exp, np.cbrt, lambda signal: 1e6 * signal - 3])
+def test_own_auc_sees_only_the_order_of_signals(change):
+    people, tables, member = made_by(14, BLUR, 6)
+    real = standardised(people, people)
+    signals = slow_signals(real, [standardised(one, people) for one in tables])
+    steps = np.searchsorted(np.unique(signals), signals) / 500.0  # apart, in order
+    same = own_auc(change(steps), member).tobytes()
+    assert own_auc(steps, member).tobytes() == same
 
 
 # Worlds.
