@@ -15,6 +15,7 @@ Each example of an earlier screen that misled its readers is a test, here or els
 | the finding six times, 877 words, 65 lines | `test_the_finding_stands_once`, `report/test_browser.py`, `report/test_terminal.py` |
 | "1 alarm in 200 trials" read three ways | `test_made_up_groups_are_counted_beside_how_many_may` |
 | the trainer's word on no first screen | `test_what_is_taken_on_trust_is_on_the_first_screen` |
+| which error a double disadvantage is by; missed "of 100 who were" | `test_double_disadvantage_says_by_what_it_is`, `test_bars_of_errors_say_of_whom` |
 | double disadvantage never answered "no" | `test_double_disadvantage_can_be_answered_no` |
 | epsilon .1 advised | `test_no_setting_near_guessing_is_advised`, `measuring/test_next_setting.py` |
 | "improved" after attacks were left out | `deciding/test_trend.py` |
@@ -104,7 +105,8 @@ def test_errors_of_both_directions_and_what_was_stand_beside_the_rate(path):
     assert wrongly.startswith("Wrongly predicted ")
     assert wrongly.endswith("more often: African-American")
     assert missed == "Missed far more often: Other"
-    assert rates == "Predicted far more often: African-American"
+    truth = "(were charged again more often, too)"
+    assert rates == f"Predicted far more often: African-American {truth}"
     assert served.main == f"{wrongly}."  # the colour is the first error's alone
     assert audit.headline.count("who were not charged again") == 1
     assert re.search(r"predicted \d+, were \d+ \(African-American\)", served.text)
@@ -144,7 +146,10 @@ def test_delta_pcer_has_three_answers_by_one_rule():
     answers = {}
     for path in (DEMO, FOREST, LOGISTIC, ADULT):
         audit = pcer.audit(pcer.read_release(path))
-        answers[path.name] = rows_of(audit)[4].answer
+        row = rows_of(audit)[4]
+        answers[path.name] = row.answer
+        pulls = "memorising pulls it towards 0 from" in row.figures[0]
+        assert pulls == row.answer.startswith("Only that")
     assert answers == {
         DEMO.name: "No: unequal predictions alone give as much or more",
         FOREST.name: "Only that records are memorised, not whose",
@@ -170,7 +175,9 @@ def test_the_finding_stands_once(path):
 @pytest.mark.parametrize("path", [DEMO, BIOS, ADULT, FOREST])
 def test_made_up_groups_are_counted_beside_how_many_may(path):
     trust = rows_of(audited(path))[5]
-    raised = r"\d+ of 200 made-up groups raises? the .*finding.*; up to 10 may\."
+    raised = (
+        r"\d+ of 200 made-up groups raises? the .*finding.*; chance alone allows 10\."
+    )
     assert re.fullmatch(raised, trust.figures[0])
     assert "alarm in" not in trust.text
     assert "trial" not in trust.text
@@ -180,10 +187,35 @@ def test_made_up_groups_are_counted_beside_how_many_may(path):
 def test_what_is_taken_on_trust_is_on_the_first_screen(path):
     audit = audited(path)
     trust = rows_of(audit)[5]
-    assert trust.answer.endswith("the splits are taken on trust")
-    assert trust.figures[-1].startswith("Not checked: whether the trainer ")
+    assert trust.answer.endswith("; splits are taken on trust")
+    assert trust.figures[-1].startswith("Not checked: whether splits were random ")
     shown = " ".join(terminal_text(view_of(audit)).split())
-    assert "the splits are taken on trust." in shown
+    assert "splits are taken on trust." in shown
+
+
+@pytest.mark.parametrize("path", [DEMO, FOREST])
+def test_double_disadvantage_says_by_what_it_is(path):
+    """The same screen says that the other group is missed more often."""
+    both = rows_of(audited(path))[3]
+    assert (
+        both.figures[0] == "By predictions and wrong predictions, not misses (Other)."
+    )
+
+
+def test_bars_of_errors_say_of_whom():
+    said = {
+        path: [bars.title for bars in rows_of(audited(path))[2].bars]
+        for path in (DEMO, ADULT)
+    }
+    assert said[DEMO] == [
+        "wrongly, of 100 not charged again",
+        "missed, of 100 charged again",
+        "predicted, of 100; mark: were",
+    ]
+    assert said[ADULT][:2] == [
+        "missed, of 100 who earn above $50,000",
+        "wrongly, of 100 who do not earn above $50,000",
+    ]
 
 
 def test_double_disadvantage_can_be_answered_no():

@@ -1,11 +1,14 @@
 """Six answers, always all of them, that say no more than their intervals bear."""
 
+import re
+
 import numpy as np
 import pytest
 
 import pcer
 from pcer.auditing.answers import Answers
 from pcer.auditing.record import Audit, SettingResult
+from pcer.auditing.sentences import of
 from pcer.measuring.sizes import Level, Size
 from tests.test_one_voice import ROOT, any_release
 
@@ -84,12 +87,56 @@ def check_rows(audit: Audit, setting: SettingResult) -> None:
     assert told
 
 
+def check_truth(audit: Audit, setting: SettingResult) -> None:
+    """A shown rate says whether what was true differs so, where all groups agree."""
+    served = setting.answers.served
+    named = [pair.groups for pair in served.rates if pair.answer == "differ"]
+    were = {group.group: group.were for group in served.groups}
+    told = set()
+    for worse, other in named if None not in were.values() else ():
+        printed = [f"{100 * were[name]:.0f}" for name in (worse, other)]
+        way = "more often" if were[worse] > were[other] else "less often"
+        told.add("as often" if printed[0] == printed[1] else way)
+    answer = of(audit, setting).rows[2].answer
+    said = re.search(r" \((?:but )?[^(]*((?:as|more|less) often)(?:, too)?\)$", answer)
+    is_rate = audit.plan.benefit == "positive_rate"
+    assert (said and {said[1]}) == (told if len(told) == 1 and is_rate else None)
+
+
+def check_both(audit: Audit, setting: SettingResult) -> None:
+    """A "yes" says by which errors the same group is worse served, too."""
+    answers = setting.answers
+    yes = [pair for pair in answers.both.pairs if pair.answer == "yes"]
+    if not yes:
+        return
+    is_harm = audit.subject.outcome == "harm"
+    wrongly, missed = answers.served.wrongly, answers.served.missed
+    by_noun = {
+        "wrong predictions": wrongly if is_harm else missed,
+        "misses": missed if is_harm else wrongly,
+    }
+    sentence = of(audit, setting).rows[3].figures[0]
+    same, _, other = sentence.partition(", not ")
+    for noun, pairs in by_noun.items():
+        worse = {
+            frozenset(one.groups): one.groups[0]
+            for one in pairs
+            if one.answer == "differ"
+        }
+        found = [worse.get(frozenset(pair.groups)) for pair in yes]
+        agrees = found == [pair.group for pair in yes]
+        assert (noun in same) == agrees
+        assert not (noun in other and agrees)
+
+
 def check(audit: Audit) -> None:
     for setting in audit.settings:
         check_colours(setting.answers)
         check_sizes(audit, setting)
         check_intervals(setting)
         check_rows(audit, setting)
+        check_truth(audit, setting)
+        check_both(audit, setting)
 
 
 @pytest.mark.parametrize("path", RELEASES, ids=lambda path: path.stem)

@@ -391,13 +391,16 @@ def print_audits(
     audits = as_shown([*audits])
     no_lines: list[Sequence[str]] = [()] * len(audits)
     width = outputs_module.columns()
+    after = "\n"
+    if len(audits) == 1 and view == "short":
+        after = ""  # the hint stands right below
     for audited, lines in zip(audits, also or no_lines, strict=True):
         if view == "summary":
             typer.echo(" ".join([summary_line(audited), *lines]))
         else:
             parts = [*terminal_parts(view_of(audited, view, lines), width)]
             rows = sentences.of(audited, audited.told).rows
-            outputs_module.print_parts(parts, rows=rows)
+            outputs_module.print_parts(parts, rows=rows, after=after)
     if len(audits) > 1 and view in ("short", "full"):
         outputs_module.print_parts([*terminal_parts([summary_table(audits)], width)])
     if view == "short":

@@ -180,13 +180,17 @@ def show(shown: Iterable[Part], *, stderr: bool = False) -> None:
 
 
 def print_parts(
-    parts: Iterable[tuple[str, str]], *, stderr: bool = False, rows: Sequence[Row] = ()
+    parts: Iterable[tuple[str, str]],
+    *,
+    stderr: bool = False,
+    rows: Sequence[Row] = (),
+    after: str = "\n",
 ) -> None:
-    """Print titles and answers in bold, alarms in colour, a line after each body."""
+    """Print titles and answers in bold, alarms in colour; after each body a line."""
     console = Console(stderr=stderr)
     for title, body in parts:
         console.print(Text(title, style="bold"), soft_wrap=True)
-        text = Text(f"{body}\n" if body else "")
+        text = Text(f"{body}{after}" if body else "")
         for row in rows:
             text.highlight_regex(_answer_pattern(row))
         console.print(text, soft_wrap=True)

@@ -57,7 +57,7 @@ SCRIPT: Final = '<script type="application/json" id="pcer-report">'
 N_BESIDE_POINTS = 2  # both attacks: the picture shows one
 N_BESIDE_BARS = 1  # they show the row's others
 N_BESIDE_TABLE = 1  # the paper's numbers, below
-BOTH_ROW = 3  # of the six; a "yes" repeats what the rows above say
+BOTH_ROW = 3  # of the six; a "yes" needs no more than by what
 MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
 
 
@@ -207,7 +207,7 @@ def _setting_view(audit: Audit, setting: SettingResult) -> Drawn:
         elif place == views.PAPER_ROW:
             most = N_BESIDE_TABLE
         elif place == BOTH_ROW and answers_of(setting).both.answer == "yes":
-            most = 0
+            most = 1
         told = {
             "first": " ".join(row.figures[:most]),
             "further": " ".join(row.figures[most:]),

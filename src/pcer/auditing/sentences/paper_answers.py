@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pcer.auditing.answers import BothPair, PaperPair
+from pcer.auditing.answers import BothPair, PaperPair, ServedPair
 from pcer.auditing.record import Audit, SettingResult
 from pcer.auditing.sentences.rows import MOST_DIFFERENCES, Row, adverb
 from pcer.auditing.sentences.serving import rate_phrase
 from pcer.auditing.sentences.spotting import is_by_one
 from pcer.auditing.sentences.telling import answers_of
+from pcer.measuring.plan import POSITIVE_RATE
 from pcer.measuring.sizes import Size
 from pcer.release.attack_kinds import attack_kind
 from pcer.wording import bounds, capital, listed, say, signed, two_digits
@@ -80,6 +81,9 @@ def _no(audit: Audit, setting: SettingResult, pair: BothPair) -> str:
 
 def _both_figures(audit: Audit, setting: SettingResult) -> Iterator[str]:
     answer = answers_of(setting)
+    yes = [pair for pair in answer.both.pairs if pair.answer == "yes"]
+    if yes:
+        yield _by_what(audit, setting, yes)
     for pair in answer.both.pairs:
         if pair.downgraded is not None:
             reason = pair.downgraded.rstrip(".")
@@ -101,6 +105,33 @@ def _both_figures(audit: Audit, setting: SettingResult) -> Iterator[str]:
         predicted=_rate_words(audit, first.outcomes_size),
     )
     yield capital(sentence)
+
+
+def _by_what(audit: Audit, setting: SettingResult, pairs: list[BothPair]) -> str:
+    """By which rates it is the same group in both, and by which error another."""
+    served = answers_of(setting).served
+    is_harm = audit.subject.outcome == "harm"
+    kind = audit.plan.benefit_kind
+    same = [kind.name.replace("_", " ")]
+    if kind.name == POSITIVE_RATE:
+        same = [say("both", "predictions")]
+    other = ""
+    for found, of_true in ((served.wrongly, not is_harm), (served.missed, is_harm)):
+        noun = say("both", "misses" if of_true else "wrong_predictions")
+        named = [_named_by(found, pair) for pair in pairs]
+        if named == [pair.group for pair in pairs]:
+            same.append(noun)
+        elif len(pairs) == 1 and named != [None]:
+            other = say("both", "not_by", named=noun, group=named[0])
+    if len(same) == 1 and not other:
+        other = say("both", "alone")
+    return say("both", "by", named=listed(same), other=other)
+
+
+def _named_by(found: list[ServedPair], both: BothPair) -> str | None:
+    """Which of two groups an error names; None where it shows no difference."""
+    (pair,) = [one for one in found if {*one.groups} == {*both.groups}]
+    return pair.groups[0] if pair.answer == "differ" else None
 
 
 def _rate_words(audit: Audit, size: Size | None) -> str:
@@ -143,5 +174,19 @@ def _delta_figures(pairs: list[PaperPair], *, has_many: bool) -> Iterator[str]:
         if pair.null_interval is not None:
             null_interval = f" {bounds(pair.null_interval)}"
         null = signed(pair.null_mean)
-        yield say("delta", "value", null=null, null_interval=null_interval, **words)
+        yield say(
+            "delta",
+            "value_pulled" if pair.answer == "memorised_not_whose" else "value",
+            null=null,
+            null_interval=null_interval,
+            moves=_moves(pair),
+            **words,
+        )
     yield say("delta", "higher", first=first)
+
+
+def _moves(pair: PaperPair) -> str:
+    """Which way memorising moves Delta PCER from what it would be without."""
+    value, null = pair.value or 0.0, pair.null_mean or 0.0
+    is_nearer = abs(value) < abs(null) and value * null >= 0
+    return say("delta", "towards_0" if is_nearer else "away")

@@ -28,6 +28,8 @@ class Predicted(NamedTuple):
     those_who_were_not: str
     wrongly: str  # "were predicted to be", of people who were not
     missed: str  # "were not predicted to be", of people who were
+    those: str  # "charged again", after a number of people
+    those_not: str
 
 
 def predicted(positive_means: str | None) -> Predicted:
@@ -53,6 +55,8 @@ def predicted(positive_means: str | None) -> Predicted:
             those_who_were_not=f"were not {state[1]}",
             wrongly="were predicted to be",
             missed="were not predicted to be",
+            those=state[1],
+            those_not=f"not {state[1]}",
         )
     deed = PREDICTED_TO.fullmatch(means)
     if deed is not None:
@@ -64,6 +68,8 @@ def predicted(positive_means: str | None) -> Predicted:
             those_who_were_not=f"do not {deed[1]}",
             wrongly="were predicted to",
             missed="were not predicted to",
+            those=f"who {deed[1]}",
+            those_not=f"who do not {deed[1]}",
         )
     is_passive = means.startswith("are ")
     what = means.removeprefix("are ")
@@ -75,6 +81,8 @@ def predicted(positive_means: str | None) -> Predicted:
         those_who_were_not="have a negative label",
         wrongly=f"were {what}" if is_passive else "got a positive prediction",
         missed=f"were not {what}" if is_passive else "got a negative prediction",
+        those="labelled so",
+        those_not="not labelled so",
     )
 
 
@@ -89,8 +97,15 @@ def means(audit: Audit) -> str:
 
 
 def error_name(said: Predicted, *, of_true: bool) -> str:
-    """An error with its denominator: people who were, or who were not."""
+    """An error with its denominator, briefly: people who were, or who were not."""
     form = "missed" if of_true else "wrongly"
     if said.truth in ("were", "do"):
         return say("settings", form, verb=said.truth)
     return say("settings", f"{form}_label")
+
+
+def error_title(said: Predicted, *, of_true: bool) -> str:
+    """An error above its picture, with its denominator in full."""
+    if of_true:
+        return say("serving", "bars_missed", those=said.those)
+    return say("serving", "bars_wrongly", those=said.those_not)

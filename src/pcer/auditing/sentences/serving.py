@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pcer.auditing.answers import Served, ServedAnswer, ServedPair
 from pcer.auditing.record import Audit, SettingResult
-from pcer.auditing.sentences.predicted import error_name, predicted_in
+from pcer.auditing.sentences.predicted import error_title, predicted_in
 from pcer.auditing.sentences.rows import (
     Bar,
     Bars,
@@ -93,7 +93,35 @@ def _rate_words(audit: Audit, answer: ServedAnswer) -> str:
         forms = {"not_given": "not_given", "cannot_tell": "rates_cannot_tell"}
         form = forms.get(answer.rates[0].answer, "rates_not_shown")
         return say("serving", form)
-    return by_size(named, rate_phrase(audit))
+    return by_size(named, rate_phrase(audit)) + _truth_words(audit, answer)
+
+
+def _truth_words(audit: Audit, answer: ServedAnswer) -> str:
+    """Whether the groups with the worse rate differ so in truth; empty if they vary."""
+    if audit.plan.benefit_kind.name != POSITIVE_RATE:
+        return ""
+    were = {group.group: group.were for group in answer.groups}
+    ways = set()
+    for pair in answer.rates:
+        first, second = (were[name] for name in pair.groups)
+        if pair.answer == "differ":
+            ways.add(_way(first, second))
+    if len(ways) != 1 or None in ways:
+        return ""
+    (way,) = ways
+    expected = "more" if audit.subject.outcome == "harm" else "less"
+    form = f"truth_{way}" if way in (expected, "alike") else f"truth_but_{way}"
+    return say("serving", form, those_who_were=predicted_in(audit).those_who_were)
+
+
+def _way(first: float | None, second: float | None) -> str | None:
+    """Whether the first share is more or less than the second, or prints alike."""
+    if first is None or second is None:
+        return None
+    one, two = (decimals(HUNDRED * share, 0) for share in (first, second))
+    if one == two:
+        return "alike"
+    return "more" if first > second else "less"
 
 
 def rate_phrase(audit: Audit) -> str:
@@ -256,8 +284,8 @@ def _bars(audit: Audit, answer: ServedAnswer) -> list[Bars]:
     groups = [by_name[name] for name in pair.groups]
     said = predicted_in(audit)
     is_harm = audit.subject.outcome == "harm"
-    wrongly = error_name(said, of_true=not is_harm)
-    missed = error_name(said, of_true=is_harm)
+    wrongly = error_title(said, of_true=not is_harm)
+    missed = error_title(said, of_true=is_harm)
     found = [_bars_of(wrongly, groups, "wrongly"), _bars_of(missed, groups, "missed")]
     if audit.plan.benefit_kind.name == POSITIVE_RATE:
         title = say("serving", "bars_rate", brief=said.brief, truth=said.truth)
