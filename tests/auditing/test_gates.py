@@ -50,7 +50,7 @@ def world(gaps: tuple[float, float]) -> Tree:
 
 
 def red() -> Tree:
-    """Group g1 is easier to recognise: only attacks over several models show it."""
+    """Group g1 is easier to spot: only attacks over several models show it."""
     tree = world((0.0, 0.0))
     tree["pooled_exposure"] = []
     for attack, values in FOUND.items():

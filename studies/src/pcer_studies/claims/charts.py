@@ -145,7 +145,7 @@ def _verdict_chart(rows: Sequence[SettingRow]) -> Chart | None:
 
 
 def _answers(row: SettingRow) -> str:
-    """Who is easier to recognise, and who is worse served, each behind its triangle."""
+    """Who is easier to spot, and who is worse served, each behind its triangle."""
     configuration = row.configuration
     short = dict(zip(configuration.groups, configuration.short, strict=True))
     if row.easier and row.easier == row.worse_served:

@@ -148,7 +148,7 @@ def sharper_exposure(configuration: Configuration) -> Remark:
         for attack, name in SHARPER.items():
             named = _groups_at(more_exposed(run, configuration, attack))
             answers.append(f"{name}: {named or 'neither at any budget'}")
-        return f"Easier to recognise by sharper attacks: {'; '.join(answers)}."
+        return f"Easier to spot by sharper attacks: {'; '.join(answers)}."
 
     return tell
 

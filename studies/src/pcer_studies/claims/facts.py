@@ -119,7 +119,7 @@ class SettingRow:
         closest: whether it is the second reading of Adult.
         attack: the one whose numbers people see.
         statements: the audit's statements about the two groups.
-        easier: the group that is easier to recognise.
+        easier: the group that is easier to spot.
         worse_served: the group that has the worse outcome.
         driven_by: what makes the ratio differ.
         difference: the upper bound of the difference of exposures.

@@ -84,10 +84,10 @@ def opening(background: Background) -> list[str]:
         f"<sub>{markdown_text(note)}</sub><br>" for note in data_notes(background.study)
     ]
     return [
-        "# Findings: who is easier to recognise, who is worse served?",
+        "# Findings: who is easier to spot, who is worse served?",
         f"![The verdict in every setting]({FIGURES}/findings-verdicts.svg)",
         "*Every setting of the study with the audit's verdict and both answers. ▲: "
-        "which group is easier to recognise. ▼: which group is worse served (fewer "
+        "which group is easier to spot. ▼: which group is worse served (fewer "
         "helpful or more harmful predictions). Each stands only where the groups "
         "differ beyond chance (M, F: male, female; W, NW: White, Non-White; AA, Ot: "
         "African-American, other). The audit is `pcer audit` with its defaults: the "

@@ -1,4 +1,4 @@
-"""Who is easier to recognise, who is worse served, and what does training allow?
+"""Who is easier to spot, who is worse served, and what does training allow?
 
 The sections of ``findings.md`` about people, attribute by attribute. Called by
 ``findings``, whose opening uses the same sentences. To add a column of the table: a
@@ -82,11 +82,11 @@ def budgets_of(rows: Iterable[SettingRow]) -> str:
 def both_answers(row: SettingRow) -> str:
     """Both answers about a setting, in one clause."""
     if row.easier and row.easier == row.worse_served:
-        return f"{row.easier} is easier to recognise and worse served"
+        return f"{row.easier} is easier to spot and worse served"
     nobody = "no group is shown to be"
     easier = f"{row.easier} is" if row.easier else nobody
     worse = f"{row.worse_served} is" if row.worse_served else nobody
-    return f"{easier} easier to recognise, and {worse} worse served"
+    return f"{easier} easier to spot, and {worse} worse served"
 
 
 def placebo_range(rows: Sequence[SettingRow]) -> str:
@@ -129,7 +129,7 @@ def _unseen_sentence(rows: Sequence[SettingRow]) -> str | None:
 def setting_table(background: Background) -> str:
     """Every setting: both answers, what was found, what is allowed, made-up groups."""
     lines = [
-        "| | ε | verdict | easier to recognise | worse served | outcome, of 100 | "
+        "| | ε | verdict | easier to spot | worse served | outcome, of 100 | "
         "exposure, of 100 (coin: 50) | at most | difference at most, points | allowed, "
         "of 100 | spent, of promised ε | made-up groups with an alarm |",
         "|---|--:|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
