@@ -1,10 +1,9 @@
 """How does an estimator become a release? Fit clones on splits, attack, count.
 
-Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM,
-skorch; and any function that trains. Only the release leaves; scores of single records
-stay in memory or in a store that only their owner can read. ``pcer train --estimator``
-comes here, too. To add a question about the model: an argument of both doors, handed on
-in ``plan`` or ``About``.
+Anything with scikit-learn's protocol will do: pipelines, XGBoost, LightGBM, skorch; and
+any function that trains. Only the release leaves; scores of single records stay in
+memory or in a store of their owner's. ``pcer train --estimator`` comes here, too. To add
+a question about the model: an argument of both doors, handed on in ``plan``, ``About``.
 """
 
 from __future__ import annotations
@@ -181,8 +180,7 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
     release = releases[attribute.name]
     if not rule.secret or rule.public_data:
         return release
-    positive = records.is_positive
-    people = people_of_records(X, positive, [attribute], rule.secret)
+    people = people_of_records(X, records.is_positive, [attribute], rule.secret)
     return release.with_people(people)
 
 
