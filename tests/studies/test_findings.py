@@ -65,8 +65,7 @@ def test_where_nothing_is_remembered_nothing_is_found(forgotten):
         (opening, "**No alarm holds** in any setting."),
         (
             people_section,
-            "no group is shown to be easier to spot, and Non-White is worse "
-            "served",
+            "no group is shown to be easier to spot, and Non-White is worse served",
         ),
         (people_section, "made-up groups with an alarm: not given."),
     ],

@@ -2,8 +2,8 @@
 
 Anything with scikit-learn's protocol will do: pipelines, XGBoost, LightGBM, skorch; and
 any function that trains. Only the release leaves; scores of single records stay in
-memory or in a store of their owner's. ``pcer train --estimator`` comes here, too. To add
-a question about the model: an argument of both doors, handed on in ``plan``, ``About``.
+memory or in a store of their owner's. ``pcer train --estimator`` comes here. To add a
+question about the model: an argument of both doors, handed on in ``plan``, ``About``.
 """
 
 from __future__ import annotations

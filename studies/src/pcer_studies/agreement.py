@@ -72,7 +72,7 @@ def figure(
 def study_means(study: Study) -> tuple[Means, Means | None]:
     """Means of a complete study, and of every resample of its seeds.
 
-    Seeds are drawn anew for every dataset; its attributes and budgets share their
+    Seeds are drawn again for every dataset; its attributes and budgets share their
     splits, so they share the draw. One seed alone cannot be resampled.
     """
     means = []
