@@ -44,6 +44,8 @@ class SettingName(NamedTuple):
     ('ε = 0.5', '0.5', 'at ε = 0.5')
     >>> plain.title, plain.paper
     ('trained with differential privacy, ε = 0.5', '0.5')
+    >>> forest.in_brackets
+    'forest, no DP'
     """
 
     model: str | None
@@ -54,6 +56,12 @@ class SettingName(NamedTuple):
         """Where a setting stands alone."""
         is_private = self.epsilon is not None
         return self._after_model(f"ε = {self.epsilon:g}" if is_private else "no-DP")
+
+    @property
+    def in_brackets(self) -> str:
+        """In a sentence, after what it is about."""
+        is_private = self.epsilon is not None
+        return self._after_model(f"ε = {self.epsilon:g}" if is_private else "no DP")
 
     @property
     def short(self) -> str:
@@ -128,7 +136,7 @@ def setting_called(
 def _plain_name(name: object) -> str:
     """A setting's name without what people write in different ways."""
     text = re.sub(r"(ε|epsilon|eps)\s*=?\s*(?=[\d.e-]+$)", "", normalised(str(name)))
-    text = re.sub("(no-dp|without privacy|inf)$", "none", text)
+    text = re.sub("(no[- ]dp|without privacy|inf)$", "none", text)
     model, comma, epsilon = text.rpartition(", ")
     with suppress(ValueError):
         epsilon = f"{float(epsilon):g}"

@@ -143,7 +143,7 @@ def test_statements_fail_also_behind_a_stronger_verdict(plain):
         plan = pcer.Plan(**QUICK, policy=pcer.Policy(fail_on=[statement]))
         found = [rule.sentence for rule in pcer.audit(forest, plan).broken_rules]
         assert bool(found) == (statement in stronger)
-        words = f"fail_on: {statement.replace('_', ' ')} found (no-DP"
+        words = f"fail_on: {statement.replace('_', ' ')} found (no DP"
         assert all(sentence.startswith(words) for sentence in found)
     for statement in GUARDED:
         assert bool(broken({"fail_on": [statement]})) == (
@@ -366,7 +366,7 @@ def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
     pairs = chain.from_iterable(one.pairs for one in plain.settings)
     gap = 100 * max(pair.outcomes.difference.upper_bound for pair in pairs)
     assert broken({"largest_outcome_gap": gap + 0.1, "least_accuracy": 1}) == {}
-    assert "is not known (no-DP)" in broken({"most_spent": 10_000})["most_spent"]
+    assert "is not known (no DP)" in broken({"most_spent": 10_000})["most_spent"]
     assert broken({"largest_outcome_gap": gap - 0.1})
     pairs = chain.from_iterable(one.pairs for one in plain.settings)
     wrong = 100 * max(pair.wrongly.difference.upper_bound for pair in pairs)

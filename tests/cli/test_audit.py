@@ -162,7 +162,7 @@ def test_a_statement_that_holds_ends_with_a_finding(tmp_path):
         )
         (failure,) = ElementTree.parse(out).iter("failure")
         words = statement.replace("_", " ")
-        assert failure.get("message").startswith(f"{words} found (no-DP")
+        assert failure.get("message").startswith(f"{words} found (no DP")
         assert ElementTree.parse(out).find(".//testsuite/system-out") is None
 
 

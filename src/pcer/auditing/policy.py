@@ -182,7 +182,7 @@ def _too_few_splits(policy: Policy, audit: Audit) -> Iterator[tuple[str, str]]:
     if policy.min_splits is not None:
         min_splits = policy.min_splits
     few = [
-        f"{setting.name.full} has {setting.n_splits}"
+        f"{setting.name.in_brackets} has {setting.n_splits}"
         for setting in audit.settings
         if setting.n_splits < min_splits
     ]
@@ -228,7 +228,9 @@ def statement_met(audit: Audit, statement: str) -> str | None:
 
     places = list(dict.fromkeys(places))
     settings = [
-        audit.settings[place].name.full for place in places if isinstance(place, int)
+        audit.settings[place].name.in_brackets
+        for place in places
+        if isinstance(place, int)
     ]
     attacks = [attack_kind(place).phrase for place in places if isinstance(place, str)]
     where = []
@@ -359,7 +361,7 @@ def _detectable(audit: Audit, _: Tested) -> list[Bound]:
         for name, group in setting.groups.items():
             smallest = group.detectable
             exposure = math.nan if smallest is None else 50 + points * smallest
-            found.append(Bound(name, setting.name.full, exposure))
+            found.append(Bound(name, setting.name.in_brackets, exposure))
     return found
 
 
@@ -455,7 +457,7 @@ def _bounds_at(
     setting: SettingResult, names: Sequence[str], values: FloatArray, by: str = ""
 ) -> list[Bound]:
     """The bounds of every group, or pair, in one setting."""
-    place = setting.name.full
+    place = setting.name.in_brackets
     return [
         Bound(name, place, value, by) for name, value in zip(names, values, strict=True)
     ]
