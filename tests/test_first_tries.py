@@ -441,7 +441,7 @@ READY_TABLE = (
 MORE = "--epochs 1 --seeds 2 --budgets none"
 COMMANDS = [
     "pcer audit forest.release.json --attack LiRA",
-    "pcer audit . --summary",
+    "pcer audit . --quiet",
     "pcer audit forest.release.json --setting none",
     Fix(
         "pcer verify forest.release.json",

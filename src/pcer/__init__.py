@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     )
     from pcer.models.estimator import release_from_estimator, release_from_training
     from pcer.models.signals import release_from_signals
+    from pcer.models.synthetic import (
+        release_from_synthesizer,
+        release_from_synthetic,
+    )
     from pcer.release.disclosure import Disclosure
     from pcer.release.file import Release, read_release, write_release
 
@@ -59,6 +63,8 @@ __all__ = [
     "release_from_estimator",
     "release_from_predictions",
     "release_from_signals",
+    "release_from_synthesizer",
+    "release_from_synthetic",
     "release_from_training",
     "releases_from_predictions",
     "trend",
@@ -93,6 +99,8 @@ HOMES: Final = {
     "release_from_estimator": "models.estimator",
     "release_from_predictions": "models",
     "release_from_signals": "models.signals",
+    "release_from_synthesizer": "models.synthetic",
+    "release_from_synthetic": "models.synthetic",
     "release_from_training": "models.estimator",
     "releases_from_predictions": "models",
     "trend": "deciding.trend",

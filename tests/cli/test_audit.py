@@ -46,7 +46,7 @@ def test_the_finding_comes_first_and_the_rest_when_asked_for(audited):
 
 
 def test_a_line_for_chats_and_the_papers_view(audited):
-    line = passed("audit", GOOD, "--summary", COLUMNS="40").stdout
+    line = passed("audit", GOOD, "--quiet", COLUMNS="40").stdout
     assert audited.headline in line
     assert line.endswith(f"[{audited.verdict.value}]\n")
     assert line.count("\n") == 1
@@ -66,7 +66,7 @@ def test_a_named_setting_is_told_after_the_headline_and_never_instead_of_it(tmp_
     pcer.write_release(many_groups(["a", "b"]), several)
     audit = pcer.audit(several)
     other = next(each for each in audit.settings if each is not audit.told)
-    for view in ("--summary", "--full", "--paper"):
+    for view in ("--quiet", "--full", "--paper"):
         plain, told = (
             " ".join(
                 passed("audit", several, view, *more, COLUMNS="300").stdout.split()
@@ -156,7 +156,7 @@ def test_a_statement_that_holds_ends_with_a_finding(tmp_path):
         "exposure_differs",
         "ratio_differs",
     ):  # all hold
-        options = ("--fail-on", statement, "--junit", out, "--summary")
+        options = ("--fail-on", statement, "--junit", out, "--quiet")
         assert (
             "[double_disadvantage]" in passed("audit", FOREST, *options, code=1).stdout
         )

@@ -173,7 +173,7 @@ def test_exposure_alone_goes_through_every_output(n_people, tmp_path):
         "--plan",
         str(plan),
     ]
-    for view in ([], ["--full"], ["--paper"], ["--summary"]):
+    for view in ([], ["--full"], ["--paper"], ["--quiet"]):
         passed("audit", str(path), *options, *view)
     for arguments in (
         ["verify", str(page)],

@@ -157,7 +157,7 @@ def test_names_of_others_are_text_and_several_releases_are_parts_of_one_file(tmp
     text = hostile_audit().opinion()
     assert not re.search(r"(?<!\\)[<>]|&(?:lt|gt|amp);", text)
     out = tmp_path / "opinion.md"
-    done = passed("audit", FOREST, DEMO, "--opinion", out, "--summary")
+    done = passed("audit", FOREST, DEMO, "--opinion", out, "--quiet")
     assert f"Opinion: {out}" in done.stdout
     written = out.read_text(encoding="utf-8")
     assert len(re.findall("^# Opinion", written, re.MULTILINE)) == 2

@@ -26,11 +26,13 @@ from pcer.attacks.scorers import (
     record_blocks,
     scorers_by_scores,
     true_label_confidence,
+    true_label_logits,
 )
 from pcer.attacks.single import rank
 from pcer.attacks.sums import Divisions, Groups
+from pcer.attacks.synthetic import own_ranks
 from pcer.metrics import Counts, FloatArray, accuracy, positive_rate
-from pcer.release.attack_kinds import GAP, PAIRED_CONFIDENCE, PAIRED_GAP
+from pcer.release.attack_kinds import GAP, OWN_AUC, PAIRED_CONFIDENCE, PAIRED_GAP
 from pcer.release.panel import Panel, PooledExposures
 from pcer.release.records import Exposure, PooledExposure
 from pcer.statistics import finite_or_none
@@ -132,13 +134,8 @@ def attack_models(
 def _with_pairs(models: SettingScores, ranked: dict[Scorer, RankedPool]) -> Pools:
     """All pools: also the paired attacks that models allow, and the models' luck."""
     shape = models.member.shape
-    pools = {}
     moved, luck = np.empty((2, *shape))
-    if len(models.member) > 1:
-        pools[PAIRED_GAP.name] = PairedPool(moved)
-        if models.has_probabilities:
-            pools[PAIRED_CONFIDENCE.name] = PairedPool(moved)
-
+    pools = {name: PairedPool(moved) for name in _paired_attacks(models)}
     differences = Differences(*np.empty((2, shape[1])))
     answers = models.answers
     for block in record_blocks(len(models.labels)):
@@ -146,13 +143,26 @@ def _with_pairs(models: SettingScores, ranked: dict[Scorer, RankedPool]) -> Pool
         moved[:, block] = sides.moved
         confidence = true_label_confidence(models, block)
         is_right = answers[:, block] == (models.labels[block] == 1)
-        values = {PAIRED_GAP.name: is_right, PAIRED_CONFIDENCE.name: confidence}
         for name, pool in pools.items():
+            values = {PAIRED_GAP.name: is_right, PAIRED_CONFIDENCE.name: confidence}
+            if name == OWN_AUC.name:
+                values[name] = own_ranks(true_label_logits(models, block))
             pool.add(block, values[name], sides)
         luck[:, block] = pooled.luck_of(confidence, sides)
         of_block = pooled.differences_of(confidence, luck[:, block], sides)
         differences.value[block], differences.noise[block] = of_block
     return Pools(ranked=ranked, paired=pools, luck=luck, differences=differences)
+
+
+def _paired_attacks(models: SettingScores) -> list[str]:
+    """Attacks that compare models with a record and without it."""
+    if len(models.member) < 2:
+        return []
+    if models.of_tables:
+        return [OWN_AUC.name] if models.has_probabilities else []
+    if not models.has_probabilities:
+        return [PAIRED_GAP.name]
+    return [PAIRED_GAP.name, PAIRED_CONFIDENCE.name]
 
 
 def _ranked_pools(

@@ -31,6 +31,7 @@ from pcer.attacks.tail_rows import TAIL, Picked, picked_in, tail_rows
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import (
     ATTACK_KINDS,
+    AUC,
     AUC_ADVANTAGE,
     LIRA,
     PAIRED_GAP,
@@ -137,7 +138,7 @@ def add_exposures(  # noqa: PLR0913 # front door of the room
         placebo = []
         if one.coins is not None:
             placebo = check_with_coins(
-                views, remaining, one.coins, outcome=facts.outcome, run=run
+                views, remaining, one.coins, outcome=facts.outcome or "benefit", run=run
             )
         whole = replace(
             _with_rows(own, views, remaining),
@@ -168,7 +169,7 @@ def _with_rows(
 
 def _without_tail(picked: Sequence[Picked]) -> dict[str, str]:
     """Why no setting has a tail, or some setting has none."""
-    reasons = [one.reason for one in picked if one.found is None]
+    reasons = [one.reason for one in picked if one.reason]
     return {TAIL: reasons[0]} if reasons else {}
 
 
@@ -195,7 +196,8 @@ def _searches(
         return []
     everybody = [as_one_group(view) for view in views]
     attacked = run([(attack_models, ([view],)) for view in everybody])
-    return subgroup_rows(everybody, list(chain(*attacked)), facts.outcome)
+    outcome = facts.outcome or "benefit"
+    return subgroup_rows(everybody, list(chain(*attacked)), outcome)
 
 
 def _drawn(views: Sequence[SettingScores], facts: ReleaseFacts, no_coin: str) -> Drawn:
@@ -219,20 +221,36 @@ def not_computed(
     settings: Sequence[SettingScores], attacked: Sequence[Attacked]
 ) -> dict[str, str]:
     """By attack, why some setting does not have it."""
-    of_scores = (Basis.MODEL, Basis.MODELS)
-    kinds = [kind for kind in ATTACK_KINDS.values() if kind.basis in of_scores]
+    kinds = _expected_kinds(settings[0])
     reasons: dict[str, str] = {}
     for setting, result in zip(settings, attacked, strict=True):
+        if setting.of_tables and not setting.has_probabilities:
+            continue  # outcomes alone
         carried = set(result.exposure)
         for by_group in result.runs:
             carried.update(*by_group.values())
         which = "" if setting.model is None else f"{setting.model}: "
         for kind in kinds:
-            # TPR at a small FPR needs thousands of people in a group.
-            is_expected = kind.scale is not RATE and kind.name not in carried
-            if is_expected and kind.name not in reasons:
+            if kind.name not in carried and kind.name not in reasons:
                 reasons[kind.name] = which + _reason(setting, kind)
     return reasons
+
+
+def _expected_kinds(setting: SettingScores) -> list[AttackKind]:
+    """Attacks that enough splits of such models or tables allow."""
+    expected = []
+    for kind in ATTACK_KINDS.values():
+        if kind.scale is RATE:
+            continue  # TPR at a small FPR needs thousands of people in a group
+        is_of_tables = kind.scale is AUC or kind.basis is Basis.TABLES
+        if setting.of_tables and not is_of_tables:
+            continue
+        bases = [Basis.MODEL, Basis.MODELS]
+        if setting.of_tables:
+            bases.append(Basis.TABLES)
+        if kind.basis in bases:
+            expected.append(kind)
+    return expected
 
 
 def _reason(setting: SettingScores, kind: AttackKind) -> str:

@@ -66,6 +66,10 @@ class SettingScores:
             only the paired gap can be measured.
         own: (seed, record) scores of a user's own attacks by name, higher for likely
             members, NaN where there is none. One called as ours replaces it.
+        of_tables: whether the log odds are signals of synthetic tables, ``predicted``
+            what models that were trained on the tables predict: of paired attacks only
+            own AUC is run, which sees no more than the order of a person's signals.
+            Without probabilities there are no signals, and no attack.
         epsilon: the setting's budget; infinite without differential privacy.
         model: the model's name; None where there is only one.
         person: (record,) the same number for records of one person; None where a record
@@ -83,6 +87,7 @@ class SettingScores:
     from_probabilities: bool = False
     has_probabilities: bool = True
     own: Mapping[str, FloatArray] = field(default_factory=lambda: NO_SCORES)
+    of_tables: bool = False
     epsilon: float = math.inf
     model: str | None = None
     person: IntArray | None = None
@@ -188,8 +193,10 @@ def scorers_by_scores(setting: SettingScores) -> list[tuple[Scores, list[Scorer]
     """The attacks that a setting may allow: those that share their scores together."""
     shared: dict[Scores, list[Scorer]] = {}
     for scorer in ATTACKS if setting.has_probabilities else ():
-        is_replaced = scorer.kind.name in setting.own
-        if setting.n_splits >= scorer.kind.least_models and not is_replaced:
+        is_possible = setting.n_splits >= scorer.kind.least_models
+        if setting.of_tables and scorer.kind.scale is not attack_kinds.AUC:
+            is_possible = False  # a signal has no scale that all people share
+        if is_possible and scorer.kind.name not in setting.own:
             shared.setdefault(scorer.scores, []).append(scorer)
     for name in setting.own:
         scorer = _own_scorer(name)
@@ -212,9 +219,9 @@ def record_blocks(n_records: int) -> Iterator[slice]:
         yield slice(first, first + BLOCK)
 
 
-def true_label_logits(setting: SettingScores) -> FloatArray:
-    """Log odds that each model gives the true label."""
-    return single.true_label_logit(setting.logits, setting.labels)
+def true_label_logits(setting: SettingScores, block: slice = slice(None)) -> FloatArray:
+    """Log odds that each model gives the true label, of all records or a block."""
+    return single.true_label_logit(setting.logits[:, block], setting.labels[block])
 
 
 def lira_scores(setting: SettingScores) -> FloatArray:
@@ -266,8 +273,7 @@ def rmia_scores(setting: SettingScores) -> FloatArray:
 
 def true_label_confidence(setting: SettingScores, block: slice) -> FloatArray:
     """(model, record) probabilities of the true label, for a block of records."""
-    logit = single.true_label_logit(setting.logits[:, block], setting.labels[block])
-    return single.confidence_of(logit)
+    return single.confidence_of(true_label_logits(setting, block))
 
 
 def _cut_logits(setting: SettingScores) -> Iterator[tuple[slice, FloatArray]]:
@@ -276,7 +282,7 @@ def _cut_logits(setting: SettingScores) -> Iterator[tuple[slice, FloatArray]]:
     if setting.from_probabilities:
         largest = largest_log_odds(setting.logits)
     for block in record_blocks(len(setting.labels)):
-        logit = single.true_label_logit(setting.logits[:, block], setting.labels[block])
+        logit = true_label_logits(setting, block)
         yield block, np.clip(logit, -largest, largest)
 
 

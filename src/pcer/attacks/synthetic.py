@@ -313,6 +313,23 @@ def _blocks(n: int) -> Iterator[slice]:
         yield slice(first, min(first + BLOCK, n))
 
 
+def copied_rows(real: FloatArray, synthetic: FloatArray) -> BoolArray:
+    """(record,) whether a synthetic row is the record in every coordinate."""
+    rows = {row.tobytes() for row in synthetic + 0.0}  # -0 and 0 are the same
+    return np.array([row.tobytes() in rows for row in real + 0.0], dtype=bool)
+
+
+def own_ranks(signals: npt.NDArray[Any]) -> FloatArray:
+    """(table, person) ranks of a person's signals over the number of tables.
+
+    Their mean over tables made with the person, less that over the others, is
+    ``own_auc``: (R/n_in - R'/n_out)/n for n tables, with R' the sum of the other ranks.
+    """
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(signals, axis=0) / len(signals))
+
+
 def own_auc(signals: npt.NDArray[Any], member: BoolArray) -> FloatArray:
     """(person,) AUC minus 1/2 of tables made with a person against those made without.
 

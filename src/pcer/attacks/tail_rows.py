@@ -50,6 +50,8 @@ class Picked(NamedTuple):
 
 def picked_in(models: SettingScores) -> Picked:
     """Pick and verify people by what the models of one setting give the true label."""
+    if models.of_tables and not models.has_probabilities:
+        return Picked(None, "")  # outcomes alone
     if not models.has_probabilities:
         return Picked(None, "the models give no probabilities to order them by")
     if models.n_splits < LEAST_SPLITS:

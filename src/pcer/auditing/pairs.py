@@ -216,7 +216,7 @@ def _outcomes(compared: ComparedPair) -> answers.OutcomesAnswer:
         answer = "differ"
 
     check = compared.placebo(tested.attack)
-    is_harm = tested.plan.outcome_of(tested.release.subject.outcome) == "harm"
+    is_harm = tested.plan.outcome_of(tested.release.subject.prediction_is) == "harm"
     of_rate = ComparedRate(
         compared,
         evidence.benefit,

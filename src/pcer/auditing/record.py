@@ -38,7 +38,15 @@ from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
 from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind
 from pcer.release.file import Release
-from pcer.release.records import LeftOutPeople, Outcome, SplitKind, SubgroupSearch
+from pcer.release.records import (
+    AccuracyLoss,
+    Copies,
+    LeftOutPeople,
+    Outcome,
+    PublishedAs,
+    SplitKind,
+    SubgroupSearch,
+)
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import SettingName
 
@@ -187,6 +195,8 @@ class SettingResult(Record):
     answers: Answers | None  # the six; None while the audit is made
     tail: TailAnswer | None  # whom an attacker spots almost surely; enters no verdict
     reason: str | None  # why nothing can be told, or why an alarm was downgraded
+    copies: list[Copies]  # of real records in a synthetic table
+    accuracy_loss: list[AccuracyLoss]  # of what was trained on it
     headline: str  # at most 30 words: the exposure sentence, then the outcome sentence
 
     @property
@@ -283,7 +293,8 @@ class AuditSubject(Record):
     dataset: str
     attribute: str
     groups: list[str]
-    outcome: Outcome
+    outcome: Outcome | None  # None where nothing is predicted
+    published: PublishedAs | None  # what was made of the records; None: a model
     people: str | None
     positive_means: str | None
     model: str | None  # what was trained
@@ -294,6 +305,11 @@ class AuditSubject(Record):
     n_missing_group: int | None
     left_out: list[LeftOutPeople]
     notes: list[str]
+
+    @property
+    def prediction_is(self) -> Outcome:
+        """What a positive prediction is; where nothing is predicted, either will do."""
+        return self.outcome or "benefit"
 
     @property
     def n_audited(self) -> int | None:

@@ -10,6 +10,9 @@ To add a verdict: a member of ``Verdict`` (measuring/plan.py), a line of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import numpy as np
 
 from pcer import metrics
@@ -31,12 +34,15 @@ from pcer.measuring.variances import by_split
 from pcer.metrics import FloatArray
 from pcer.paper.numbers import OVER_SPLITS, SettingNumbers
 from pcer.release.panel import Panel
+from pcer.release.records import AccuracyLoss, Copies
 from pcer.statistics import (
     bootstrap_sums,
     finite_or_none,
     generator,
 )
 from pcer.wording import say
+
+Row = TypeVar("Row", Copies, AccuracyLoss)
 
 
 def setting_result(
@@ -70,8 +76,16 @@ def setting_result(
         answers=None,
         tail=None,  # follows, by ``tails``
         reason=_reason(here),
+        copies=_of_setting(tested.release.copies, panel),
+        accuracy_loss=_of_setting(tested.release.accuracy_loss, panel),
         headline="",  # follows, by ``conclude``
     )
+
+
+def _of_setting(rows: Sequence[Row], panel: Panel) -> list[Row]:
+    """Those rows of a release that are about this setting."""
+    setting = (panel.model, stated_epsilon(panel))
+    return [row for row in rows if (row.model, row.epsilon) == setting]
 
 
 def _majority(panel: Panel) -> float | None:

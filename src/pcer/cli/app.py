@@ -218,6 +218,8 @@ SUCCESSORS = {
     ("recommend", "largest-outcome-gap"): IN_POLICY,
     ("recommend", "most-spent"): IN_POLICY,
     ("release", "loss"): "--membership-score with a column of minus the loss",
+    ("audit", "summary"): "--quiet, which prints the one line",
+    ("release", "split-id"): "a column of the name split_id",
     ("train", "learning-rate"): "learning_rate in the table [train] of --config FILE",
 }
 QUIETLY = {

@@ -223,7 +223,6 @@ def audit(
     strict: bool = optional(
         "Shorthand for strict = true in a policy.", "--strict", default=False
     ),
-    summary: bool = optional("Print one line, for chats.", "--summary", default=False),
     paper: bool = optional(
         "The paper's view alone, by its gap.", "--paper", default=False
     ),
@@ -244,7 +243,7 @@ def audit(
     }
     plan = _plan(plan_file, asked, is_strict=strict)
     signed = _signed(paths["opinion"], date, auditor, addressee)
-    view = _view(summary=summary, paper=paper, full=full)
+    view = _view(paper=paper, full=full)
     statements = _statements(fail_on or [])
     with many_objects():
         files = release_files(releases)
@@ -422,14 +421,10 @@ def _setting_lines(audits: Sequence[Audit], names: Sequence[str]) -> list[list[s
     return lines
 
 
-def _view(*, summary: bool, paper: bool, full: bool) -> View:
+def _view(*, paper: bool, full: bool) -> View:
     """The view that is asked for; without one, --quiet has a line a release."""
-    if summary + paper + full > 1:
-        raise InputError(
-            "--summary, --paper and --full exclude each other; choose one."
-        )
-    if summary:
-        return "summary"
+    if paper and full:
+        raise InputError("--paper and --full exclude each other; choose one.")
     if paper:
         return "paper"
     if full:

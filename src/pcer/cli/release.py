@@ -29,9 +29,10 @@ from pcer.cli.options import (
     optional,
     place,
 )
+from pcer.cli.synthetic import Source, releases_of
 from pcer.errors import InputError
 from pcer.models.updates import people_of
-from pcer.release.disclosure import LEAST_PEOPLE, Joint
+from pcer.release.disclosure import LEAST_PEOPLE, Disclosure, Joint
 from pcer.release.file import Release
 from pcer.release.population import Attribute, Missing, renamed
 from pcer.release.records import Outcome, SplitKind
@@ -115,7 +116,6 @@ def release(
     split: Given = optional("Column that says train or test."),
     epsilon: Given = optional("Column of the budget (epsilon)."),
     seed: Given = optional("Column of the seed (seed)."),
-    split_id: Given = optional("Column naming the split (split_id)."),
     membership_score: Given = optional(
         "Column of an attack's score, higher for members."
     ),
@@ -144,14 +144,20 @@ def release(
         "Secret that keys the names of records and splits."
     ),
     backend: Given = optional("duckdb, pyspark, or an Ibis address with ://."),
+    synthesizer: Given = optional(
+        "Makes synthetic tables: make(real_part, seed); the table is real.",
+        metavar="MODULE:NAME",
+    ),
+    synthetic: Given = optional(
+        "A synthetic table; --split says who of the table it was made from.",
+        metavar="TABLE",
+    ),
     out: str = optional(
         "Folder, or a .json file; - is stdout.", "--out", "-o", default="."
     ),
 ) -> None:
     """Make a release per protected attribute from a table of predictions."""
     options_module.require_packages(options_module.TABLES)
-    from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
-
     columns = {
         "attributes": attributes,
         "y_true": y_true,
@@ -161,7 +167,6 @@ def release(
         "split": split,
         "epsilon": epsilon,
         "seed": seed,
-        "split_id": split_id,
         "membership_score": membership_score,
         "record_id": record_id,
         "person_id": person_id,
@@ -181,10 +186,6 @@ def release(
         "dp_delta": dp_delta,
         "notes": notes,
     }
-    _require_answers(table, columns | facts, backend)
-    # A score stands instead of predicted labels.
-    instead: dict[str, Any] = {} if y_score is None else {"y_pred": None}
-    read = from_options(PredictionColumns, columns, **instead)
     disclosure = disclosure_rule(
         {
             "public_data": public_data,
@@ -194,17 +195,49 @@ def release(
         },
         secret=given_secret(secret_file, is_needed=not public_data),
     )
+    where = _Where(out=out, backend=backend, replaces=replace_old)
+    source = Source(synthesizer, synthetic)
+    if source.is_given:
+        _release_synthetic(table, source, columns | facts, disclosure, where)
+    else:
+        _release_predictions(table, columns, facts, disclosure, where)
+
+
+class _Where(NamedTuple):
+    """Where releases go, and by what a table is read."""
+
+    out: str
+    backend: str | None
+    replaces: bool  # whether releases that are there may be replaced
+
+
+def _release_predictions(
+    table: str,
+    columns: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    disclosure: Disclosure,
+    where: _Where,
+) -> None:
+    """Make and write the releases of a table of predictions."""
+    from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
+
+    _require_answers(table, {**columns, **facts}, where.backend)
+    # A score stands instead of predicted labels.
+    instead: dict[str, Any] = {} if columns["y_score"] is None else {"y_pred": None}
+    read = from_options(PredictionColumns, columns, **instead)
     said = from_options(ReleaseFacts, facts, disclosure=disclosure)
-    paths = _paths(attributes or [], said.dataset, out)
-    are_alone = public_data or out == outputs.STDOUT
+    paths = _paths(columns["attributes"] or [], said.dataset, where.out)
+    are_alone = disclosure.public_data or where.out == outputs.STDOUT
     beside = [] if are_alone else releases_beside(paths.values())
-    updates = Updates(paths, least_people, replaces=replace_old, consent="--replace")
+    updates = Updates(
+        paths, disclosure.least_people, replaces=where.replaces, consent="--replace"
+    )
     with outputs.working("Counting") as status:
         releases = releases_from_table(
             table,
             read,
             said,
-            backend=backend,
+            backend=where.backend,
             beside=beside,
             on_step=lambda doing: status.update(doing.capitalize()),
             on_rows=lambda rows, views: (
@@ -213,7 +246,24 @@ def release(
                 else updates.compare(people_of(rows, views, disclosure.secret))
             ),
         )
-    _write(releases, paths, out, updates)
+    _write(releases, paths, where.out, updates)
+
+
+def _release_synthetic(
+    real: str,
+    source: Source,
+    options: Mapping[str, Any],
+    disclosure: Disclosure,
+    where: _Where,
+) -> None:
+    """Make and write the release of a synthetic table, or of what makes it."""
+    releases = releases_of(
+        real, source, {**options, "backend": where.backend}, disclosure
+    )
+    paths = _paths([*releases], options["dataset"], where.out)
+    least = disclosure.least_people
+    updates = Updates(paths, least, replaces=True, consent="--replace")
+    _write(releases, paths, where.out, updates)
 
 
 def _require_answers(

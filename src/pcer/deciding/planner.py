@@ -372,7 +372,7 @@ def _tests_of_audit(
 ) -> tuple[int, int]:
     """How many exposures and how many differences the release's audit tests."""
     tests = [attack_tests(by_setting, pairs, random=True) for by_setting in measured]
-    evidence = decide(tests, pairs, outcome=release.subject.outcome)
+    evidence = decide(tests, pairs, outcome=release.subject.prediction_is)
     return evidence.n_detection_tests, evidence.n_pair_tests
 
 

@@ -143,8 +143,8 @@ def _both_kinds(
     a paired attack misses weak ones that concern everybody.
     """
     ordered = _by_strength(kinds)
-    advantages = [kind for kind in ordered if kind.scale.is_advantage]
-    paired = [kind for kind in ordered if not kind.scale.is_advantage]
+    advantages = [kind for kind in ordered if not kind.is_paired]
+    paired = [kind for kind in ordered if kind.is_paired]
     return advantages, paired
 
 
@@ -158,11 +158,17 @@ def is_carried(panels: Iterable[Panel], plan: Plan, attack: AttackKind) -> bool:
     """Whether every setting has the attack, with errors, for large enough groups."""
     if attack is GAP:
         return True
-    for panel in panels:
+    for panel in attacked(panels):
         measured = measure_panel(panel, plan, attack.name)
         if measured.exposed is None or not measured.has_enough_records.any():
             return False
     return True
+
+
+def attacked(panels: Iterable[Panel]) -> list[Panel]:
+    """Settings with any attack, if some have: others tell of outcomes alone."""
+    every = [*panels]
+    return [panel for panel in every if panel.exposure or panel.pooled] or every
 
 
 def stronger_attacks(
@@ -181,7 +187,11 @@ def stronger_attacks(
         return []
     n_splits = min(panel.n_splits for panel in panels)
     missing = []
-    of_splits = [kind for kind in ATTACK_KINDS.values() if kind.basis is Basis.MODELS]
+    of_splits = []
+    for kind in ATTACK_KINDS.values():
+        is_of_tables = kind.basis is Basis.TABLES and kind.name in deciding
+        if kind.basis is Basis.MODELS or is_of_tables:
+            of_splits.append(kind)
     for kinds in _both_kinds(of_splits):
         for kind in kinds:
             if kind.name in deciding:
@@ -193,7 +203,7 @@ def stronger_attacks(
 
 def _is_released(panels: Sequence[Panel], kind: AttackKind) -> bool:
     """Whether every setting has its values over all models, of few records or many."""
-    rows = [panel.pooled.get(kind.name) for panel in panels]
+    rows = [panel.pooled.get(kind.name) for panel in attacked(panels)]
     return all(
         row is not None and bool(np.isfinite(row.value + row.standard_error).all())
         for row in rows

@@ -417,6 +417,8 @@ def _exposed(
         source = _over_all_models(panel, plan, name, variance_inflation)
     elif name in panel.exposure:
         source = _of_every_run(panel, kind, variance_inflation)
+    elif not (panel.exposure or panel.pooled):
+        source = "this setting tells of outcomes alone"
     else:
         source = f"{name} is not released for this setting"
     if isinstance(source, str):

@@ -103,9 +103,12 @@ class Tested:
         evidence = decide(
             [self.tests[attack] for attack in attacks],
             self.pairs,
-            outcome=self.plan.outcome_of(self.release.subject.outcome),
+            outcome=self.plan.outcome_of(self.release.subject.prediction_is),
             margin=_equal_margin(self.plan, attacks[0]),
         )
+        if self.release.subject.published is not None:  # what is no model has no ratio
+            nothing = np.zeros_like(evidence.ratios_differ)
+            evidence = replace(evidence, ratios_differ=nothing)
         if self.contradiction is None:
             return evidence
         return replace(
@@ -131,7 +134,7 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         by_setting, plan, variance_inflation=arrays.variance_inflation
     )
     splits_are_random = is_random(release)
-    outcome = release.subject.outcome
+    outcome = release.subject.prediction_is
     errors = partial(
         wrongly_tests, by_setting, pairs, variance_inflation=arrays.variance_inflation
     )

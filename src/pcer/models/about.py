@@ -76,7 +76,7 @@ def facts_of(
     about: About | Mapping[str, Any] | None,
     disclosure: Disclosure | Mapping[str, Any] | None,
     *,
-    outcome: Outcome,
+    outcome: Outcome | None,
     split_kind: SplitKind,
     positive_label: str | int | float | bool | None = None,
     dp_delta: float | None = None,

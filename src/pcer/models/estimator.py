@@ -8,7 +8,6 @@ question about the model: an argument of both doors, handed on in ``plan``, ``Ab
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -19,10 +18,18 @@ from typing import Any
 import numpy as np
 
 from pcer.attacks import SettingScores, add_exposures, answered_by, count_models
-from pcer.errors import InputError, not_installed
+from pcer.errors import InputError
 from pcer.metrics import DEFAULT_SPLITS, BoolArray
 from pcer.models.about import About, facts_of
-from pcer.models.fits import Answers, OnProgress, Records, Running, fit_all
+from pcer.models.features import named_features, require_index
+from pcer.models.fits import (
+    Answers,
+    OnProgress,
+    Records,
+    Running,
+    fit_all,
+    require_installed,
+)
 from pcer.models.splits import (
     TEST_SIZE,
     SplitPlan,
@@ -146,9 +153,7 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
     >>> [run.split for run in release.runs], release.subject.groups
     (['split 1', 'split 2'], ['left', 'right'])
     """
-    for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
-        if importlib.util.find_spec(module) is None:
-            raise not_installed(package, extra="sklearn", needed_by="fitting")
+    require_installed()
     plan = SplitPlan(
         n_splits=n_splits, test_size=test_size, cv=cv, random_state=random_state
     )
@@ -157,8 +162,8 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
     )
     candidates = candidates_of(estimator, epsilon, budgets)
     all_features = X
-    X, features = _named_features(X, sensitive_features, drop_sensitive=drop_sensitive)
-    _require_one_index(X=X, y=y, sensitive_features=features, person_id=person_id)
+    X, features = named_features(X, sensitive_features, drop_sensitive=drop_sensitive)
+    require_index(X=X, y=y, sensitive_features=features, person_id=person_id)
     facts = facts_of(
         about,
         disclosure,
@@ -262,67 +267,6 @@ def release_from_training(  # noqa: PLR0913 # a front door
     )
 
 
-def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any, Any]:
-    """X, perhaps without the sensitive features, and these by name or as given."""
-    import narwhals as nw
-
-    columns = dict[str, Any]()
-    if nw.dependencies.is_into_dataframe(X):
-        columns = convert.columns_of(X) or {}
-    names = [features] if isinstance(features, str) else None
-    if columns and isinstance(features, list | tuple) and len(features) != len(X):
-        names = [*features]
-    if names is None and drop_sensitive:
-        raise InputError(
-            "drop_sensitive needs names of columns of X as sensitive_features; give "
-            "these, or leave it out.",
-            field="drop_sensitive",
-        )
-    if names is None:
-        return X, features
-    _require_columns(names, columns)
-    if drop_sensitive:
-        X = nw.from_native(X, eager_only=True).drop(names).to_native()
-    return X, {name: columns[name] for name in names}
-
-
-def _require_columns(names: Sequence[str], columns: Mapping[str, Any]) -> None:
-    has = "X has no columns with names"
-    if columns:
-        has = f"X has {', '.join([*columns][:10])}"
-    for name in names:
-        if name not in columns:
-            raise InputError(
-                f"sensitive_features names {name!r}, but {has}; name a column of a "
-                "data frame X, or give the group of each record.",
-                field="sensitive_features",
-            )
-
-
-def _require_one_index(**columns: Any) -> None:
-    """Raise InputError where the indexes of pandas objects differ.
-
-    Rows are taken by position everywhere: objects of another order would be mixed up.
-    """
-    indexes = {}
-    for name, column in columns.items():
-        package = type(column).__module__.partition(".")[0]
-        if package == "pandas" and hasattr(column, "index"):
-            indexes[name] = column.index
-    if not indexes:
-        return
-    first, *others = indexes
-    for name in others:
-        is_as_long = len(indexes[name]) == len(indexes[first])
-        if is_as_long and not indexes[name].equals(indexes[first]):
-            raise InputError(
-                f"{name} and {first} have different pandas indexes, so it is unclear "
-                f"which rows belong together; sort both alike, then give "
-                f"{name}.reset_index(drop=True) and {first}.reset_index(drop=True).",
-                field=name,
-            )
-
-
 def records_of(
     X: Any, y: Any, attribute: Attribute, positive_label: object, person_id: Any
 ) -> Records:
@@ -384,7 +328,7 @@ def releases_from_estimator(
     _require_both_labels(records.is_positive, member)
     allowed = _allowed(attributes, records, member, facts)
     facts = replace(facts, not_written=allowed.not_written)
-    facts = _with_training(facts, candidates, records, splits, random_state)
+    facts = with_training(facts, candidates, records, splits, random_state)
     answers = fit_all(candidates, records, splits, random_state, running)
     candidates, facts = _with_answers(candidates, answers, facts)
     return _releases(facts, records, candidates, member, allowed.attributes, answers)
@@ -449,11 +393,11 @@ def _allowed(
         are_apart=True,
     )
     for attribute in allowed.attributes:
-        _require_everybody(attribute, member)
+        require_everybody(attribute, member)
     return allowed
 
 
-def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
+def require_everybody(attribute: Attribute, member: BoolArray) -> None:
     """Raise InputError where a group has nobody in a part: of public data none join."""
     n_groups = len(attribute.groups)
     for number, inside in enumerate(member, start=1):
@@ -469,7 +413,7 @@ def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
                 )
 
 
-def _with_training(
+def with_training(
     facts: ReleaseFacts,
     candidates: Sequence[Candidate],
     records: Records,

@@ -9,6 +9,7 @@ resumes. ``estimator`` calls ``fit_all``. To add what a model says: a field of
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import random
@@ -29,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks import log_odds
-from pcer.errors import InputError, clipped
+from pcer.errors import InputError, clipped, not_installed
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.splits import LEAST_SECRET, TRAINING_STREAM, Splits, stream
 from pcer.models.training import EPSILON_DIGITS, Candidate, unfit, versions
@@ -71,13 +72,19 @@ class Records:
     traits: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
 
 
+NOTHING: BoolArray = np.zeros(0, dtype=bool)
+
+
 class Answers(NamedTuple):
     """What one model says: arrays (record,); or many: arrays (split, record)."""
 
     # Log odds of the true class; without probabilities 1 where right, -1 where wrong.
+    # Of a synthetic table its signal.
     of_truth: FloatRow
     predicted: BoolArray  # whether the positive label is predicted
     spent: Any  # one number a model: its epsilon, NaN where nothing says so
+    # Whether a synthetic table has the record verbatim; of a model nothing.
+    copied: BoolArray = NOTHING
 
 
 class Key(NamedTuple):
@@ -87,7 +94,7 @@ class Key(NamedTuple):
     split: int
 
 
-class _Unusable(Exception):
+class Unusable(Exception):
     """What a fitted model answers cannot be used; why, as part of a sentence."""
 
 
@@ -105,6 +112,13 @@ class Running:
     n_jobs: int | None = None  # how many at once, as for joblib
     store: Path | None = None  # the folder that keeps finished ones
     progress: bool | OnProgress = True  # a bar; or a function to be told
+
+
+def require_installed() -> None:
+    """Raise InputError where a package is missing that fitting needs."""
+    for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
+        if importlib.util.find_spec(module) is None:
+            raise not_installed(package, extra="sklearn", needed_by="fitting")
 
 
 def fit_all(
@@ -206,7 +220,8 @@ def _opened(
         "positive_label": records.positive,
     }
     names = [_fingerprint(candidate) for candidate in candidates]
-    n_columns = 2 * len(records.y) + 1
+    n_rows = getattr(candidates[0].estimator, "n_answers", 2)
+    n_columns = n_rows * len(records.y) + 1
 
     def save(key: Key, answers: Answers) -> None:
         blocks.save_block(
@@ -221,20 +236,26 @@ def _opened(
         notes = blocks.resume_folder(store, identity, n_columns=n_columns)
         for note in notes:
             warnings.warn(note, stacklevel=5)
-        yield _Kept(_loaded(store, names, n_columns), save)
+        yield _Kept(_loaded(store, names, n_columns, len(records.y)), save)
 
 
-def _loaded(store: Path, names: list[str], n_columns: int) -> dict[Key, Answers]:
-    """The finished models of these settings."""
-    n = n_columns // 2
+def _loaded(
+    store: Path, names: list[str], n_columns: int, n: int
+) -> dict[Key, Answers]:
+    """The finished models of these settings, for ``n`` records."""
     answers = {}
     for block in blocks.finished_blocks(store):
         rows = blocks.load_block(block, n_columns)
         for (name, split), row in zip(block.keys, rows, strict=True):
             if name in names:
-                spent = float(f"{row[-1]:.{EPSILON_DIGITS}g}")
+                spent = float(f"{row[2 * n]:.{EPSILON_DIGITS}g}")
                 key = Key(names.index(name), split)
-                answers[key] = Answers(np.array(row[:n]), row[n:-1] == 1, spent)
+                answers[key] = Answers(
+                    of_truth=np.array(row[:n]),
+                    predicted=row[n : 2 * n] == 1,
+                    spent=spent,
+                    copied=row[2 * n + 1 :] == 1,
+                )
     return answers
 
 
@@ -306,27 +327,20 @@ def _fit(
     key: Key, candidate: Candidate, records: Records, inside: IntArray, state: int
 ) -> tuple[Key, Answers | _Failure]:
     """Fit one model and return its answers; failures are returned, not raised."""
-    from sklearn.base import clone
-
     # Training functions draw noise from their seed, which no two models may share.
     place = key.candidate if candidate.is_function else 0
     seeds = stream(state, TRAINING_STREAM, key.split)
     seed = int(seeds.integers(LARGEST_SEED, size=1 + key.candidate)[place])
     try:
         with _alone(seed):
-            fresh = clone(candidate.estimator)
-            open_states = {
-                name: seed
-                for name, value in fresh.get_params(deep=True).items()
-                if name.rpartition("__")[2] == "random_state"
-                and not isinstance(value, Integral)
-            }
-            fresh.set_params(**open_states)
-            fitted = fresh.fit(_taken(records.X, inside), records.y[inside])
+            fresh = seeded(candidate.estimator, seed)
+            fitted = fresh.fit(taken(records.X, inside), records.y[inside])
+            if isinstance(fitted, Answers):  # of what was made of a synthetic table
+                return key, fitted
             of_truth, predicted = _asked(fitted, records, candidate.has_probabilities)
             spent = getattr(fresh, "spent", math.nan)
             return key, Answers(of_truth, predicted, spent)
-    except _Unusable as error:
+    except Unusable as error:
         return key, _Failure(str(error))
     except Exception as error:  # an estimator may raise anything
         words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
@@ -337,7 +351,21 @@ def _fit(
         return key, _Failure(fault, RuntimeError(traceback.format_exc()))
 
 
-def _taken(X: Any, rows: IntArray) -> Any:
+def seeded(estimator: Any, seed: int) -> Any:
+    """A clone of an estimator whose random states are set where they were open."""
+    from sklearn.base import clone
+
+    fresh = clone(estimator)
+    open_states = {}
+    for name, value in fresh.get_params(deep=True).items():
+        is_state = name.rpartition("__")[2] == "random_state"
+        if is_state and not isinstance(value, Integral):
+            open_states[name] = seed
+    fresh.set_params(**open_states)
+    return fresh
+
+
+def taken(X: Any, rows: IntArray) -> Any:
     """Some rows of features of any kind, in the same kind."""
     import narwhals as nw
 
@@ -406,11 +434,11 @@ def _asked(
         probability = np.where(np.array(names) == records.positive, one, 1 - one)
     if probability.shape != (len(records.y), len(names)):
         fault = WRONG_SHAPE.format(probability.shape, len(records.y), len(names))
-        raise _Unusable(fault)
+        raise Unusable(fault)
     if predicted is None:
         is_off = ~np.isclose(probability.sum(axis=1), 1, atol=1e-3)
         if len(names) == 2 and is_off.any():
-            raise _Unusable(NOT_NORMALISED)
+            raise Unusable(NOT_NORMALISED)
         likeliest = probability.argmax(axis=1)
         predicted = np.asarray(likeliest == names.index(records.positive))
     of_truth = _of_truth(probability, names, records.classes)
@@ -435,9 +463,9 @@ def _probabilities(fitted: Any, records: Records) -> FloatArray:
     values = np.asarray(answers, dtype=np.float64)
     n_bad = int((~((values >= 0) & (values <= 1))).sum())
     if n_bad:
-        raise _Unusable(NOT_PROBABILITIES.format(n_bad))
+        raise Unusable(NOT_PROBABILITIES.format(n_bad))
     # A function's name tells labels from probabilities; that of Keras is predict, too.
     is_predict = getattr(fitted.predict_proba, "__name__", "") == "predict"
     if is_predict and np.isin(values, (0, 1)).all():
-        raise _Unusable(LABELS_GIVEN)
+        raise Unusable(LABELS_GIVEN)
     return values

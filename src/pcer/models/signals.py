@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pcer.attacks import SettingScores, add_exposures
 from pcer.errors import InputError
-from pcer.metrics import FloatArray, IntArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.about import About, facts_of
 from pcer.models.splits import NO_COIN, PERSON, are_divided
 from pcer.models.training import budget_of
@@ -28,7 +28,7 @@ from pcer.release.columns import require_one_length
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.population import Attribute, named_attribute
-from pcer.release.records import PooledExposure, SplitKind
+from pcer.release.records import Copies, Part, PooledExposure, SplitKind
 from pcer.release.small_groups import Model, allowed_groups
 from pcer.wording import plural
 
@@ -96,7 +96,7 @@ def release_from_signals(  # noqa: PLR0913 # a front door
         )
     about = About.of(about)
     signals = _numbers(signal, "signal")
-    membership = convert.required_column(member, name="member")
+    inside = membership_of(member)
     references = _references(reference_signal, signals)
     persons = None
     if person_id is not None:
@@ -106,21 +106,14 @@ def release_from_signals(  # noqa: PLR0913 # a front door
     )
     require_one_length(
         signal=signals,
-        member=membership.codes,
+        member=inside,
         sensitive_features=attribute.codes,
         person_id=persons,
     )
-    if membership.names not in (["0", "1"], ["False", "True"]):
-        raise InputError(
-            "member must hold True for records that were trained on and False for "
-            "others, or 1 and 0, each for some records; write member=part == 'train' "
-            "if part has the words.",
-            field="member",
-        )
     setting = SettingScores(
         logits=SIGNS[kind] * signals[None],
         labels=np.ones(len(signals), dtype=np.int64),
-        member=(membership.codes == 1)[None],
+        member=inside[None],
         group=attribute.codes,
         group_names=attribute.groups,
         reference=SIGNS[kind] * (signals - references.mean(axis=0))[None],
@@ -135,7 +128,20 @@ def release_from_signals(  # noqa: PLR0913 # a front door
         "trainer says."
     )
     facts = replace(facts, notes=[*facts.notes, note])
-    return _release(setting, attribute, persons, facts)
+    return release_of_one(setting, attribute, persons, facts, file="signals")
+
+
+def membership_of(member: Any) -> BoolArray:
+    """(record,) who was trained on, from True and False, or 1 and 0."""
+    column = convert.required_column(member, name="member")
+    if column.names not in (["0", "1"], ["False", "True"]):
+        raise InputError(
+            "member must hold True for records that were trained on and False for "
+            "others, or 1 and 0, each for some records; write member=part == 'train' "
+            "if part has the words.",
+            field="member",
+        )
+    return np.asarray(column.codes == 1)
 
 
 def _numbers(values: Any, name: str) -> FloatArray:
@@ -167,13 +173,19 @@ def _is_nested(given: Any) -> bool:
     return is_list and len(given) > 0 and np.ndim(given[0]) == 1
 
 
-def _release(
+def release_of_one(
     setting: SettingScores,
     attribute: Attribute,
     persons: IntArray | None,
     facts: ReleaseFacts,
+    *,
+    file: str,
+    copied: BoolArray | None = None,
 ) -> Release:
-    """Count people, attack and build."""
+    """Count people, attack and build a release of one model, or of one table.
+
+    ``copied`` says which records the table has verbatim; errors name the ``file``.
+    """
     part = np.where(setting.member[0], 0, 1)
     rows = np.arange(len(part))  # one of each person, group and part
     are_people = False
@@ -208,7 +220,44 @@ def _release(
         pooled=pooled,
         placebo=[row.model_copy(update=no_answers) for row in counted.placebo],
     )
-    return build.build_release(facts, counted, file="signals")
+    if copied is not None:
+        copies = copies_of(setting, copied[None], facts.disclosure)
+        counted = replace(counted, copies=copies)
+    return build.build_release(facts, counted, file=file)
+
+
+def copies_of(
+    setting: SettingScores, copied: BoolArray, rule: Disclosure
+) -> list[Copies]:
+    """What share of each group and part stands in the tables verbatim.
+
+    ``copied`` is (table, record). Of private records in steps of ``least_people``.
+    """
+    step = 1 if rule.public_data else rule.least_people
+    by_part: dict[Part, BoolArray] = {"train": setting.member, "test": ~setting.member}
+    rows = []
+    for k, group in enumerate(setting.group_names):
+        for part, inside in by_part.items():
+            chosen = inside & (setting.group == k)
+            rows.append(
+                Copies(
+                    model=setting.model,
+                    epsilon=setting.released_epsilon,
+                    group=group,
+                    part=part,
+                    share=_share(copied, chosen, step),
+                )
+            )
+    return rows
+
+
+def _share(copied: BoolArray, chosen: BoolArray, step: int) -> float:
+    """The mean share of copies over tables, in whole steps of records, rounded up."""
+    n = chosen.sum() / len(chosen)
+    n_copied = (copied & chosen).sum() / len(chosen)
+    if step > 1:
+        n_copied = step * math.ceil(n_copied / step)
+    return min(float(n_copied / n), 1.0)
 
 
 def _allowed(

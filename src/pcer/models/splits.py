@@ -33,7 +33,7 @@ TEST_SIZE = 0.3
 NO_COIN = "people have several records, and made-up groups are drawn record by record"
 PERSON = "person"  # the unit of a split that keeps all records of a person together
 # What random numbers are for; see ``stream``.
-TRAINING_STREAM, SPLIT_STREAM, APART_STREAM = range(3)
+TRAINING_STREAM, SPLIT_STREAM, APART_STREAM, SCORED_STREAM = range(4)
 # Smaller random states can be guessed by trying, and larger ones that have a pattern.
 LEAST_SECRET = 2**64
 GUESSED = (

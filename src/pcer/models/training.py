@@ -52,7 +52,7 @@ class Candidate(NamedTuple):
     @property
     def is_function(self) -> bool:
         """Whether it is a training function."""
-        return isinstance(self.estimator, _Trainer)
+        return isinstance(self.estimator, Trainer)
 
 
 def candidates_of(
@@ -223,17 +223,17 @@ def _parts(estimator: Any) -> list[Any]:
 def trainers_of(train: Train | Mapping[str, Train], epsilon: Any, version: Any) -> Any:
     """A training function as an estimator, or several by name."""
     if not isinstance(train, Mapping):
-        return _Trainer(train, epsilon, version)
+        return Trainer(train, epsilon, version)
     if not isinstance(epsilon, Mapping):
         epsilon = dict.fromkeys(train, epsilon)
     return {
-        name: _Trainer(function, epsilon.get(name), version)
+        name: Trainer(function, epsilon.get(name), version)
         for name, function in train.items()
     }
 
 
-class _Trainer:
-    """A training function with scikit-learn's protocol."""
+class Trainer:
+    """A training function with scikit-learn's protocol; ``makers`` has another kind."""
 
     predict = predict_proba = None  # those of what it returns
     random_state: Any = None
@@ -252,15 +252,18 @@ class _Trainer:
         self.__name__ = getattr(train, "__name__", type(train).__name__)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What is set, by name; a function has no parameters that are known."""
         return {"random_state": self.random_state, "version": self.version}
 
     def set_params(self, **params: Any) -> None:
+        """Set the random state, which is the seed that the function gets."""
         self.__dict__ |= params
 
-    def __sklearn_clone__(self) -> _Trainer:
-        return _Trainer(self.train, self.epsilon, self.version)
+    def __sklearn_clone__(self) -> Trainer:
+        return Trainer(self.train, self.epsilon, self.version)
 
     def fit(self, X: Any, y: Any) -> Any:
+        """What the function trained, as a model with ``predict_proba``."""
         model = self.train(X, y, self.random_state)
         has_method = hasattr(model, "predict_proba")
         if not has_method and not callable(model):

@@ -288,7 +288,7 @@ def _beyond(audit: Audit) -> list[bool]:
 
 
 def _norm(measure: _Measure, audit: Audit, settings: Sequence[_Setting]) -> Norm:
-    is_harm = audit.plan.outcome_of(audit.subject.outcome) == "harm"
+    is_harm = audit.plan.outcome_of(audit.subject.prediction_is) == "harm"
     worse = _sign(measure, is_harm=is_harm)
     names = [name.name for name in audit.settings]
     numbers = []

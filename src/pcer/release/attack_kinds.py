@@ -116,6 +116,7 @@ BALANCED = _advantage(
     "balanced accuracy − 1/2", "whether a person was in the training data"
 )
 AUC = _advantage("AUC − 1/2", "which of two people was in the training data")
+OWN_RANKS = _advantage("AUC − 1/2, within people", "which of two tables a person is in")
 RATE = Scale(unit="difference of true positive rates", per_success=50.0)
 EPSILON = Scale(
     unit="epsilon",
@@ -139,6 +140,7 @@ class Basis(StrEnum):
         "every record's score by at least {n} models of a budget, each with its own "
         "split"
     )
+    TABLES = "every record's signal in at least {n} synthetic tables"
     REFERENCE = (
         "every record's score by the model and by reference models that never saw it"
     )
@@ -177,6 +179,8 @@ class AttackKind:
     # Whether the first placebo groupings are attacked exactly, too, to see how far the
     # first-order numbers of the others are off.
     is_tried_exactly: bool = False
+    # Whether it compares each person with themselves, in training and out.
+    is_paired: bool = False
 
     @property
     def label(self) -> str:
@@ -208,7 +212,13 @@ TPR_AT_01_PERCENT = AttackKind(
     "tpr_excess_at_0.1_percent", "TPR at 0.1% FPR", RATE, Basis.MODEL
 )
 PAIRED_GAP = AttackKind(
-    "paired_gap", "the paired gap", ACCURACY, Basis.MODELS, PAIR, strength=40
+    "paired_gap",
+    "the paired gap",
+    ACCURACY,
+    Basis.MODELS,
+    PAIR,
+    strength=40,
+    is_paired=True,
 )
 PAIRED_CONFIDENCE = AttackKind(
     "paired_confidence",
@@ -217,6 +227,16 @@ PAIRED_CONFIDENCE = AttackKind(
     Basis.MODELS,
     PAIR,
     strength=50,
+    is_paired=True,
+)
+OWN_AUC = AttackKind(
+    "own_auc_advantage",
+    "own AUC",
+    OWN_RANKS,
+    Basis.TABLES,
+    PAIR,
+    strength=55,
+    is_paired=True,
 )
 LIRA = AttackKind(
     "lira_advantage",

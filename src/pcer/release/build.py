@@ -30,7 +30,9 @@ from pcer.release.disclosure import Detail, Disclosure
 from pcer.release.file import FORMAT, VERSION, Release, parse_release
 from pcer.release.population import NOBODY, Attribute, Missing
 from pcer.release.records import (
+    AccuracyLoss,
     Bound,
+    Copies,
     Drawn,
     Exposure,
     JoinedGroups,
@@ -38,6 +40,7 @@ from pcer.release.records import (
     Outcome,
     Placebo,
     PooledExposure,
+    PublishedAs,
     SplitKind,
     StratifiedBy,
     SubgroupSearch,
@@ -56,6 +59,7 @@ EMPTIED = (
 STATED = (
     "dataset",
     "outcome",
+    "published",
     "people",
     "positive_means",
     "model",
@@ -97,8 +101,9 @@ class ReleaseFacts:
     """
 
     dataset: str
-    outcome: Outcome
+    outcome: Outcome | None
     split_kind: SplitKind
+    published: PublishedAs | None = None  # what was made; None: a model
     disclosure: Disclosure = field(default_factory=Disclosure)
     people: str | None = None  # a plural noun such as "defendants"
     positive_means: str | None = None  # such as "are predicted to be charged again"
@@ -132,7 +137,8 @@ class ReleaseFacts:
             membership_means=self.membership_means,
         )
         _require_choice("split_kind", self.split_kind, get_args(SplitKind))
-        _require_choice("outcome", self.outcome, get_args(Outcome))
+        if self.outcome is not None:
+            _require_choice("outcome", self.outcome, get_args(Outcome))
         _require_choice("missing", self.missing, get_args(Missing))
 
 
@@ -180,6 +186,8 @@ class Counted:
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
+    copies: Sequence[Copies] = ()
+    accuracy_loss: Sequence[AccuracyLoss] = ()
     training_noise: Sequence[TrainingNoise] = ()
     tail: Sequence[TailRow] = ()
     subgroups: Sequence[SubgroupSearch] = ()
@@ -286,6 +294,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "training_noise": _noise_of_exact_tables(counted, published),
         "tail": list(counted.tail),
         "subgroups": list(counted.subgroups),
+        "copies": list(counted.copies),
+        "accuracy_loss": list(counted.accuracy_loss),
         "not_computed": {**counted.not_computed, **_emptied(counted, runs, pooled)},
         "placebo": list(counted.placebo),
         "disclosure": _disclosure(facts, counted, published),

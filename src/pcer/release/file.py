@@ -32,8 +32,10 @@ from pcer.files import MAX_BYTES
 from pcer.release.beside import check_subgroups, check_tail
 from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.release.records import (
+    AccuracyLoss,
     Bound,
     Confusion,
+    Copies,
     Disclosed,
     GroupTables,
     Name,
@@ -58,6 +60,9 @@ FORMAT: Final = "pcer-release"
 # The first that is kept: later versions read it, and give no field another meaning.
 VERSION: Final = 4
 Made = TypeVar("Made")
+OfSetting = (
+    PooledExposure | Placebo | Bound | TailRow | TrainingNoise | Copies | AccuracyLoss
+)
 # By list of rows about a setting, the fields that identify a row besides setting and
 # groups.
 ROW_KEYS = {
@@ -65,6 +70,8 @@ ROW_KEYS = {
     "placebo": ("attack",),
     "bounds": ("kind", "label"),
     "tail": (),
+    "copies": ("part",),
+    "accuracy_loss": (),
 }
 HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
@@ -113,6 +120,8 @@ class Release(Shown):
     training_noise: list[TrainingNoise] = Field(default_factory=list)
     tail: list[TailRow] = Field(default_factory=list)
     subgroups: list[SubgroupSearch] = Field(default_factory=list)
+    copies: list[Copies] = Field(default_factory=list)
+    accuracy_loss: list[AccuracyLoss] = Field(default_factory=list)
     disclosure: Disclosed | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -521,7 +530,7 @@ def _settings(release: Release) -> set[tuple[str | None, float | None]]:
 
 def _check_setting(
     path: str,
-    row: PooledExposure | Placebo | Bound | TailRow | TrainingNoise,
+    row: OfSetting,
     settings: set[tuple[str | None, float | None]],
 ) -> None:
     """Some run is of the row's setting."""

@@ -146,6 +146,11 @@ def _panels(release: Release) -> tuple[Panel, ...]:
     for setting, of_setting in groupby(runs, key=lambda run: (run.model, run.epsilon)):
         rows = pooled.get(setting, [])
         panel = _panel(names, list(of_setting), rows, has_counts=has_counts)
+        if release.subject.published is not None:
+            # A model that learned from a table has no gap that would tell of the table.
+            panel = replace(
+                panel, train_accuracy=np.full_like(panel.train_accuracy, np.nan)
+            )
         panel = replace(
             panel,
             split_kind=release.training.split_kind,

@@ -21,7 +21,9 @@ from pcer.metrics import NO_DP
 
 Outcome = Literal["benefit", "harm"]
 SplitKind = Literal["random", "other"]
+Part = Literal["train", "test"]
 StratifiedBy = Literal["label", "group", "both", "nothing"]
+PublishedAs = Literal["synthetic_table"]  # where that is not a model
 Drawn = Literal["secret", "public", "given"]  # by whom splits are known
 Why = Literal["missing", "other", "too_few"]  # somebody is in no table
 Count = Annotated[int, Field(ge=0, le=10**15)]
@@ -367,6 +369,34 @@ class Disclosed(Record):
     not_written: dict[Name, Note] = Field(default_factory=dict)
 
 
+class Copies(Record):
+    """Share of the real records of a group and part that stand in the table verbatim.
+
+    The mean over the tables of a setting.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    group: Name
+    part: Part
+    share: Rate
+
+
+class AccuracyLoss(Record):
+    """How much less often a model is right about a group if trained on the table.
+
+    Against the same model trained on the real records that the table was made from; on
+    real people who were held out; a mean over the splits.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    group: Name
+    value: Annotated[float, Field(ge=-1, le=1)]
+    standard_error: NonNegative | None = None
+    n_records: Count | None = None
+
+
 class LeftOutPeople(Record):
     """How many people are in no table, and why: each for the first reason that holds.
 
@@ -385,7 +415,8 @@ class Subject(Record):
     dataset: Name
     attribute: Name
     groups: Annotated[list[Name], Field(min_length=2)]
-    outcome: Outcome
+    outcome: Outcome | None = None  # None where nothing is predicted
+    published: PublishedAs | None = None  # what was made of the records; None: a model
     people: Phrase | None = None  # a plural noun: "defendants"
     positive_means: Phrase | None = None  # such as "are predicted to be charged again"
     model: Phrase | None = None  # what was trained: "A forest for loans of 2024"
@@ -396,6 +427,11 @@ class Subject(Record):
     n_missing_group: Count | None = None
     left_out: list[LeftOutPeople] = Field(default_factory=list)
     notes: list[Note] = Field(default_factory=list)
+
+    @property
+    def prediction_is(self) -> Outcome:
+        """What a positive prediction is; where nothing is predicted, either will do."""
+        return self.outcome or "benefit"
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Subject:

@@ -148,9 +148,12 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
         estimates = finding.estimates_table(audit, release)
         tables["Every attack"].insert(1, estimates)
     # The paper's numbers stand in the open, its other tables in detail.
-    paper, *tables[views.PUBLISHED] = tables[views.PUBLISHED]
-    symbols = paper.note
-    paper = replace(paper, note="")
+    paper = None
+    symbols = []
+    if tables[views.PUBLISHED]:
+        paper, *tables[views.PUBLISHED] = tables[views.PUBLISHED]
+        symbols = [paper.note]
+        paper = replace(paper, note="")
     told = sentences.of(audit, audit.told)
     return {
         "id": f"release-{number}",
@@ -167,15 +170,15 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
         "settings": settings_table(audit, most_rows=MOST_SETTINGS, is_brief=True),
         "closing": [_led(line) for line in views.closing_lines(audit, told)],
         "paper": paper,
-        "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
+        "is_folded": paper is not None and len(paper.rows) > MOST_PAPER_ROWS,
         "lists": {
-            "Symbols of the paper's numbers": [symbols],
+            "Symbols of the paper's numbers": symbols,
             "In plain words": audit.account,
             "What the finding rests on": [*audit.trust, audit.choice],
             "What more would show": audit.next_steps[1:],
             "What was audited": background.facts(audit),
         },
-        "floors": floors_svg(audit),
+        "floors": "" if paper is None else floors_svg(audit),
         "numbers": finding.numbers_table(audit),
         "tables": tables,
     }

@@ -42,8 +42,9 @@ def view_of(audit: Audit, view: View = "short", also: Sequence[str] = ()) -> lis
         return [Lines(title, lines), *paper.paper_tables(audit)]
     parts = first_screen(audit, said, also, is_brief=view == "short")
     if view == "full":
+        if audit.subject.published is None:
+            parts.append(paper.paper_numbers(audit))
         parts += [
-            paper.paper_numbers(audit),
             Lines("How sure", [*audit.trust, audit.choice]),
             Lines("What more would show", audit.next_steps[1:]),
             Lines("In plain words", audit.account),
@@ -105,16 +106,16 @@ def setting_line(audit: Audit, called: str) -> str:
 def table_groups(audit: Audit) -> dict[str, list[Table]]:
     """All tables of an audit in reading order, by the heading that they stand under."""
     has_several_attacks = len(audit.attacks) > 1
-    is_by_gap = audit.attack == GAP.name
+    has_ratios = audit.subject.published is None
+    has_floor = has_ratios and audit.attack != GAP.name
+    tests = [finding.resolution_table(audit)]
+    if has_ratios:
+        tests.append(finding.pairs_table(audit))
     return {
-        "Every test": [
-            finding.resolution_table(audit),
-            finding.pairs_table(audit),
-            finding.differences_table(audit),
-        ],
+        "Every test": [*tests, finding.differences_table(audit)],
         "Every attack": [finding.attacks_table(audit)] if has_several_attacks else [],
-        "The floor": [] if is_by_gap else [paper.floors_table(audit)],
-        PUBLISHED: paper.paper_tables(audit),
+        "The floor": [paper.floors_table(audit)] if has_floor else [],
+        PUBLISHED: paper.paper_tables(audit) if has_ratios else [],
     }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pcer.auditing.record import Audit, SettingResult
+from pcer.auditing.sentences.of_table import all_in_words, row_in_words
 from pcer.auditing.sentences.paper_answers import both_row, delta_row
 from pcer.auditing.sentences.rows import Row
 from pcer.auditing.sentences.serving import serving_row
@@ -48,10 +49,10 @@ def of(audit: Audit, setting: SettingResult) -> Sentences:
             rows.insert(-1, beside)
     return Sentences(
         title=setting.name.title,
-        header=header(audit, setting),
+        header=all_in_words(audit, header(audit, setting)),
         less=less_evidence(audit),
         headline=setting.headline,
-        rows=rows,
+        rows=[row_in_words(audit, row) for row in rows],
         next_step=audit.next_steps[0] if audit.next_steps else "",
         if_in_data=audit.if_in_data,
         policy=audit.policy_lines,

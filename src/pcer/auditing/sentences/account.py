@@ -18,6 +18,7 @@ from pcer.auditing.record import Audit, GroupBound, SettingResult
 from pcer.auditing.sentences.advice import next_step
 from pcer.auditing.sentences.certainty import trust_sentences
 from pcer.auditing.sentences.headline import headline
+from pcer.auditing.sentences.of_table import all_in_words, in_words
 from pcer.auditing.sentences.subject import if_in_data
 from pcer.auditing.sentences.telling import MOST_GROUPS_IN_A_SENTENCE
 from pcer.measuring.checks.arrays import ReleaseArrays
@@ -32,14 +33,14 @@ def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Aud
     """The audit with its words: what the file discloses, what more data show."""
     settings = []
     for setting in audit.settings:
-        words = headline(audit, setting)
+        words = in_words(audit, headline(audit, setting))
         settings.append(setting.model_copy(update={"headline": words}))
     audit = audit.model_copy(update={"settings": settings})
 
-    next_steps = [next_step(audit)]
+    next_steps = [in_words(audit, next_step(audit))]
     if more is not None:
         next_steps.append(more)
-    trust = trust_sentences(audit)
+    trust = all_in_words(audit, trust_sentences(audit))
     not_measured = say("account", "not_measured")
     return audit.model_copy(
         update={

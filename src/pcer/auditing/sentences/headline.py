@@ -180,7 +180,7 @@ def _error_sentences(
 ) -> Iterator[str]:
     """An error rate begins with its denominator."""
     said = predicted_in(audit)
-    is_harm = audit.subject.outcome == "harm"
+    is_harm = audit.subject.prediction_is == "harm"
     first, second = (groups[name] for name in pair.groups)
     one, two = of_100(first.wrongly or 0.0, second.wrongly or 0.0)
     for people in (audit.subject.people, None):
@@ -194,7 +194,9 @@ def _error_sentences(
             one=one,
             two=two,
         )
-    phrase = say("serving", f"wrongly_{audit.subject.outcome}", size=adverb(pair.size))
+    phrase = say(
+        "serving", f"wrongly_{audit.subject.prediction_is}", size=adverb(pair.size)
+    )
     yield say("head", "without_numbers", who=first.group, phrase=phrase)
 
 

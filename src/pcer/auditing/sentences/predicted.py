@@ -93,7 +93,7 @@ def predicted_in(audit: Audit) -> Predicted:
 
 def means(audit: Audit) -> str:
     """What becomes of people whose prediction is positive, as a verb."""
-    return audit.subject.positive_means or say("serving", audit.subject.outcome)
+    return audit.subject.positive_means or say("serving", audit.subject.prediction_is)
 
 
 def error_name(said: Predicted, *, of_true: bool) -> str:

@@ -23,9 +23,9 @@ from pcer.auditing.sentences.rows import (
     by_size,
     turned,
 )
-from pcer.auditing.sentences.telling import answers_of
+from pcer.auditing.sentences.telling import MOST_GROUPS_IN_A_SENTENCE, answers_of
 from pcer.measuring.plan import POSITIVE_RATE
-from pcer.wording import capital, decimals, of_100, say
+from pcer.wording import capital, decimals, listed, of_100, say
 
 HUNDRED: Final = 100.0
 # Splits below which the error of what training moves is itself very uncertain.
@@ -65,10 +65,10 @@ def _answer_words(audit: Audit, answer: ServedAnswer) -> str:
 def _error_words(audit: Audit, answer: ServedAnswer) -> str:
     named = _named(answer.wrongly)
     if named:
-        phrase = _phrase(f"wrongly_{audit.subject.outcome}")
+        phrase = _phrase(f"wrongly_{audit.subject.prediction_is}")
         return by_size(named, phrase)
     if _named(answer.missed):
-        return say("serving", f"no_error_shown_{audit.subject.outcome}")
+        return say("serving", f"no_error_shown_{audit.subject.prediction_is}")
     forms = {
         "not_given": "errors_not_given",
         "too_few": "errors_too_few",
@@ -83,7 +83,7 @@ def _beside_errors(audit: Audit, answer: ServedAnswer) -> str:
     named = _named(answer.missed)
     if not named:
         return rates
-    missed = by_size(named, _phrase(f"missed_{audit.subject.outcome}"))
+    missed = by_size(named, _phrase(f"missed_{audit.subject.prediction_is}"))
     return f"{missed}. {rates}"
 
 
@@ -128,8 +128,8 @@ def rate_phrase(audit: Audit) -> str:
     """What is said of a group with a worse rate, with a place for its size."""
     kind = audit.plan.benefit_kind
     if kind.name == POSITIVE_RATE:
-        return _phrase(f"rate_{audit.subject.outcome}")
-    is_harm = audit.plan.outcome_of(audit.subject.outcome) == "harm"
+        return _phrase(f"rate_{audit.subject.prediction_is}")
+    is_harm = audit.plan.outcome_of(audit.subject.prediction_is) == "harm"
     return say(
         "serving",
         "rate_of",
@@ -171,6 +171,7 @@ def _figures(
     yield from _error_figures(audit, errors, missed.apart)
     rates = _figures_of(setting, answer, answer.rates, first)
     yield from _rate_figures(audit, rates)
+    yield from _loss(setting)
     yield from _limits(setting)
 
 
@@ -198,7 +199,7 @@ def _figures_of(
 def _error_figures(audit: Audit, errors: Figures, missed_apart: str) -> Iterator[str]:
     """The harmful error first: false positives of a harm, misses of a benefit."""
     said = predicted_in(audit)
-    is_harm = audit.subject.outcome == "harm"
+    is_harm = audit.subject.prediction_is == "harm"
     wrongly_of = said.those_who_were_not if is_harm else said.those_who_were
     missed_of = said.those_who_were if is_harm else said.those_who_were_not
     wrongly_what = said.wrongly if is_harm else said.missed
@@ -260,6 +261,18 @@ def _rate_figures(audit: Audit, rates: Figures) -> Iterator[str]:
         yield say("serving", form, one=right[0], two=right[1], **names)
 
 
+def _loss(setting: SettingResult) -> Iterator[str]:
+    """How much accuracy a group loses where a synthetic table replaces the real one."""
+    losses = []
+    for row in setting.accuracy_loss[:MOST_GROUPS_IN_A_SENTENCE]:
+        error = "–"
+        if row.standard_error is not None:
+            error = decimals(HUNDRED * row.standard_error, 1)
+        losses.append(f"{decimals(HUNDRED * row.value, 1)} ± {error} ({row.group})")
+    if losses:
+        yield say("serving", "loss", losses=listed(losses))
+
+
 def _limits(setting: SettingResult) -> Iterator[str]:
     """Whom rates are about, where not people like these; how few splits there are."""
     outcomes = setting.pairs[0].outcomes
@@ -283,7 +296,7 @@ def _bars(audit: Audit, answer: ServedAnswer) -> list[Bars]:
     by_name = {group.group: group for group in answer.groups}
     groups = [by_name[name] for name in pair.groups]
     said = predicted_in(audit)
-    is_harm = audit.subject.outcome == "harm"
+    is_harm = audit.subject.prediction_is == "harm"
     wrongly = error_title(said, of_true=not is_harm)
     missed = error_title(said, of_true=is_harm)
     found = [_bars_of(wrongly, groups, "wrongly"), _bars_of(missed, groups, "missed")]

@@ -81,6 +81,7 @@ def _spotting_figures(
     yield from _other_detections(audit, setting)
     if known and kind.basis in KNOWS:
         yield say("spotting", KNOWS[kind.basis])
+    yield from _copied(setting)
     if answer.too_few:
         yield say("spotting", "too_few", names=_names(answer.too_few))
 
@@ -157,6 +158,20 @@ def _other_detections(audit: Audit, setting: SettingResult) -> Iterator[str]:
     n_detecting = sum(place in story.detected_in for story in stories)
     if n_detecting:
         yield say("spotting", "by_others", n=n_detecting, of=len(stories))
+
+
+def _copied(setting: SettingResult) -> Iterator[str]:
+    """How many real records stand in a synthetic table verbatim, by group and part."""
+    if not setting.copies:
+        return
+    if not any(row.share for row in setting.copies):
+        yield say("spotting", "not_copied")
+        return
+    by_part: dict[str, list[str]] = {"train": [], "test": []}
+    for row in setting.copies:
+        by_part[row.part].append(f"{decimals(100 * row.share, 1)} ({row.group})")
+    inside, outside = (_names(shares) for shares in by_part.values())
+    yield say("spotting", "copied", inside=inside, outside=outside)
 
 
 def _names(names: list[str]) -> str:
@@ -294,6 +309,8 @@ class AttackWords(NamedTuple):
     def _how(self, kind: AttackKind) -> str:
         if kind.basis is Basis.MODELS:
             return f"by comparing with similar models ({kind.label})"
+        if kind.basis is Basis.TABLES:
+            return f"shown a table that has the person and one without ({kind.label})"
         return f"by {kind.phrase}"
 
     @property

@@ -28,7 +28,7 @@ def norms_table(audit: Audit, norms: Sequence[Norm]) -> Table:
         columns.append([_cell(audit, norm.key, number) for number in norm.numbers])
     rows = [*zip(*columns, strict=True)]
     rows.append((say("norm", "prefers"), *map(_preference, norms)))
-    weight = "helps" if audit.subject.outcome == "benefit" else "harms"
+    weight = "helps" if audit.subject.prediction_is == "benefit" else "harms"
     reasons = _reasons(norms)
     return titled_table(audit, "norms", heads, rows, 1, weight=weight, reasons=reasons)
 

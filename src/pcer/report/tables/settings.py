@@ -84,7 +84,7 @@ def _columns(audit: Audit, *, is_brief: bool) -> Iterator[Column]:
     form = "at_most" if is_brief else "not_detected"
     yield head, partial(_exposures, audit, pair, form)
     yield _rate_head(audit, said), partial(_rates, pair, "rate")
-    is_harm = audit.subject.outcome == "harm"
+    is_harm = audit.subject.prediction_is == "harm"
     for rate, of_true in (("wrongly", not is_harm), ("missed", is_harm)):
         yield error_name(said, of_true=of_true), partial(_rates, pair, rate)
     yield _accuracy_head(audit), _accuracy
