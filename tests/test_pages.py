@@ -52,6 +52,8 @@ LONG = {
     TRAINED,
     "scikit-learn-in-five-minutes",
     "behind-the-average",
+    "synthetic",
+    "whose-records-shine-through",
 }
 
 
@@ -79,7 +81,17 @@ def readme(folder: Path) -> Names:
         pd.Series(rng.choice(["f", "m"], 400), name="sex"),
     )
     features = rng.normal(size=(400, 3)) + truth[:, None]
-    return {"model": LogisticRegression(), "X": features, "y": truth, "sex": sex}
+    people = pd.DataFrame(features, columns=["a", "b", "c"]).assign(sex=sex)
+    names = {"model": LogisticRegression(), "X": features, "y": truth, "sex": sex}
+    return names | {"people": people, "make": with_noise}
+
+
+def with_noise(real: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """A synthetic table: rows drawn again, their numbers blurred."""
+    rng = np.random.default_rng(seed)
+    made = real.sample(len(real), replace=True, random_state=seed)
+    numbers = made.select_dtypes("number")
+    return made.assign(**numbers + rng.normal(scale=0.5, size=numbers.shape))
 
 
 def scored_twice(n: int, n_models: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -139,6 +151,15 @@ def compas(folder: Path) -> Names:
     return {"_": shutil.copy(release, folder / "compas.release.json")}
 
 
+def synthetic(folder: Path) -> Names:
+    """The people of the notebook on synthetic tables."""
+    path = Path(pcer.data.__file__).parent / "files" / "adult.csv.gz"
+    adult = pd.read_csv(path, keep_default_na=False)
+    columns = ["income", "sex", "race", "age", "education_num", "hours_per_week"]
+    people = adult[columns].sample(600, random_state=1)
+    return {"people": people.reset_index(drop=True)}
+
+
 STAGES: dict[str, Callable[[Path], Names]] = {
     "README.md": readme,
     "docs/index.md": readme,
@@ -146,6 +167,7 @@ STAGES: dict[str, Callable[[Path], Names]] = {
     "docs/attacks.md": attacks,
     "docs/choosing.md": compas,
     "docs/norms.md": compas,
+    "docs/synthetic.md": synthetic,
     "docs/compare.md": lambda here: {
         "_": shutil.copytree(ROOT / "examples", here / "examples")
     },
@@ -237,6 +259,9 @@ SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
         told == "".join(blocks("docs/large-models.md", "text"))
     ),
     "docs/attacks.md": lambda names, told: blocks("docs/attacks.md", "text")[0] in told,
+    "docs/synthetic.md": lambda names, told: (
+        told == blocks("docs/synthetic.md", "text")[0]
+    ),
     "docs/opacus.md": lambda names, told: (
         told.strip() == pcer.audit(names["release"]).headline
         and 0.7 < min(run.epsilon for run in names["release"].runs) <= 1.0
@@ -631,6 +656,16 @@ def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
     )
     for target in re.findall(r"\]\(([^)#]+)\)", words):
         assert (path.parent / target).exists(), target
+
+
+def test_a_picture_of_a_notebook_is_the_one_on_its_page():
+    script = runpy.run_path(str(ROOT / "scripts" / "notebooks"))
+    for name, picture in script["PICTURES"].items():
+        path = ROOT / "docs" / "notebooks" / f"{name}.ipynb"
+        book = json.loads(path.read_text(encoding="utf-8"))
+        shown = "".join(code_cells(book)[-1]["outputs"][-1]["data"]["image/svg+xml"])
+        kept = (ROOT / "docs" / "images" / picture).read_text(encoding="utf-8")
+        assert kept == shown + "\n"
 
 
 @pytest.mark.parametrize("path", short_first(BOOKS))
