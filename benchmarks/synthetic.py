@@ -203,8 +203,8 @@ def null_once(cell: str, name: str, seed: int, draw: int) -> dict[str, dict]:
 
 def null(n_draws: int = 200, seed: int = 1, n_jobs: int = 1) -> None:
     """Count false alarms by kind of groups, generator and attack."""
-    found: dict[str, Any] = {"command": f"null {n_draws} {seed}", "draws": n_draws}
-    print(f"false alarms of {n_draws} draws: {', '.join(JUDGED)}; audits that detect")
+    found: dict[str, Any] = {"command": f"null {n_draws} {seed}"}
+    print(f"false alarms: {', '.join(JUDGED)}; audits that detect; draws")
     for cell in ("coin", "apart"):
         for name in GENERATORS:
             task = partial(null_once, cell, name, seed)
@@ -221,6 +221,7 @@ def alarms(draws: list[dict[str, Answer]]) -> dict[str, int]:
     """How many name a group, by attack, and how many audits detect anything."""
     counts = {way: sum(draw[way].named >= 0 for draw in draws) for way in JUDGED}
     counts["detected"] = sum(draw["audit"].detected for draw in draws)
+    counts["draws"] = len(draws)
     return counts
 
 

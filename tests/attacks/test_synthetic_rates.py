@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks import synthetic as benchmark
+from scipy.stats import binom
 
 import pcer
 from tests.worlds.fleets import exact_panel
@@ -13,7 +14,7 @@ from tests.worlds.synthetic import BLUR
 
 KEPT = json.loads(benchmark.RATES.read_text(encoding="utf-8"))
 DECIDING = ("RMIA", "own AUC", "audit")
-CELLS = [name for name in KEPT["null"] if name not in ("command", "draws")]
+CELLS = [name for name in KEPT["null"] if name != "command"]
 
 
 @pytest.mark.slow
@@ -30,14 +31,15 @@ def test_every_verb_counts_and_keeps(verb, tmp_path, monkeypatch):
 
 def test_groups_that_are_treated_alike_are_rarely_named():
     """More than 22 of 200 has a chance of .0002 in a cell whose rate is 5 %."""
-    assert len(CELLS) == 15
-    n_draws = KEPT["null"]["draws"]
+    cells = [KEPT["null"][name] for name in CELLS]
+    assert len(cells) == 15
     for attack in DECIDING:
-        alarms = [KEPT["null"][cell][attack] for cell in CELLS]
-        assert max(alarms) <= 0.11 * n_draws, attack
-        assert sum(alarms) <= 0.05 * n_draws * len(CELLS), attack
+        shares = [cell[attack] / cell["draws"] for cell in cells]
+        assert max(shares) <= 22 / 200, attack
+        assert np.mean(shares) <= 0.05, attack
     for kind in ("coin 50/50", "coin 10/90", "apart"):
-        assert KEPT["null"][f"{kind}, blind"]["detected"] <= 0.09 * n_draws
+        blind = KEPT["null"][f"{kind}, blind"]
+        assert blind["detected"] <= 18 / 200 * blind["draws"]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +58,10 @@ def test_planted_people_are_named(planted, share):
 
 def test_one_table_with_held_out_people_names_the_planted():
     quarter, blind = KEPT["one_table"]["quarter"], KEPT["one_table"]["blind"]
-    assert quarter["right"] >= 55 / 60 * quarter["draws"]
+    # At least 55 of 60, by the exact binomial test at .01.
+    assert binom.cdf(quarter["right"], quarter["draws"], 55 / 60) > 0.01
     assert quarter["wrong"] == 0
-    assert blind["detected"] <= 0.09 * blind["draws"]
+    assert blind["detected"] <= 18 / 200 * blind["draws"]
 
 
 def test_density_names_nobody_where_other_measures_do():
