@@ -351,7 +351,7 @@ QUICK = {
     *("trend", "verify"),
 }
 """Verbs that end within seconds; the others train, and are parsed only."""
-ELSEWHERE = ("--backend", "FOLDER")
+ELSEWHERE = ("--backend", "FOLDER", "--synthesizer", "--synthetic")
 """Words of commands for another machine, or for a folder of the reader's."""
 
 
