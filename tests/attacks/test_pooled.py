@@ -15,10 +15,10 @@ from pcer.attacks.pooled import (
     differences_of,
     luck_of,
     people_variance,
-    record_rates,
     reliability,
     separation,
 )
+from pcer.attacks.rates import record_rates
 from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
 from pcer.attacks.sums import Groups
 from pcer.measuring.exact import strata_of_counts

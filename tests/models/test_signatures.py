@@ -15,6 +15,7 @@ ESTIMATORS = {
     "test_size": 0.3,
     "cv": None,
     "person_id": None,
+    "subgroups": None,
     "drop_sensitive": False,
     "budgets": None,
     "epsilon": None,
@@ -36,6 +37,7 @@ PREDICTIONS = {
     "split_id": None,
     "record_id": None,
     "person_id": None,
+    "subgroups": None,
     "sample_weight": None,
     "positive_label": None,
     "threshold": 0.5,
@@ -57,6 +59,32 @@ SIGNALS = {
     "about": None,
     "disclosure": None,
 }
+SYNTHESIZERS = {
+    "sensitive_features": EMPTY,
+    "n_splits": 16,
+    "test_size": 0.5,
+    "target": None,
+    "outcome": None,
+    "positive_label": None,
+    "model": None,
+    "person_id": None,
+    "random_state": None,
+    "n_jobs": None,
+    "store": None,
+    "progress": True,
+    "about": None,
+    "disclosure": None,
+}
+SYNTHETIC = {
+    "member": EMPTY,
+    "split_kind": EMPTY,
+    "sensitive_features": EMPTY,
+    "person_id": None,
+    "epsilon": None,
+    "dp_delta": None,
+    "about": None,
+    "disclosure": None,
+}
 TRAINING = {name: ESTIMATORS[name] for name in ESTIMATORS if name != "budgets"}
 TRAINING["version"] = None
 # By function: what may stand without a name, and what needs one.
@@ -64,6 +92,8 @@ FUNCTIONS = {
     "release_from_estimator": (("estimator", "X", "y"), ESTIMATORS),
     "release_from_predictions": (("y_true", "y_pred"), PREDICTIONS),
     "release_from_signals": (("signal", "reference_signal"), SIGNALS),
+    "release_from_synthesizer": (("make", "X"), SYNTHESIZERS),
+    "release_from_synthetic": (("synthetic", "X"), SYNTHETIC),
     "release_from_training": (("train", "X", "y"), TRAINING),
 }
 ABOUT = {
