@@ -87,8 +87,9 @@ def full_release(form: str = "counts") -> dict[str, Any]:
     tree["placebo"][0]["groups"] = groups
     for name in ("everybody", "crossed"):
         tree["training_noise"][0][name] = [[0.5, 0.25], [0.25, 0.5]]
-    for rows in (tree["pooled_exposure"], tree["bounds"], tree["tail"]):
-        rows[0]["group"] = "one"
+    of_groups = ("pooled_exposure", "bounds", "tail", "copies", "accuracy_loss")
+    for name in of_groups:
+        tree[name][0]["group"] = "one"
     tree["tail"][0] |= {"n_models": 16, "against": "two"}
     search = tree["subgroups"][0]
     search["worst"]["rule"][0]["attribute"] = search["attributes"][0]
@@ -380,7 +381,6 @@ def test_errors_name_what_is_missing_or_unknown(form):
         "dataset",
         "attribute",
         "groups",
-        "outcome",
         "runs",
         "subject",
         "epsilon",
@@ -390,6 +390,7 @@ def test_errors_name_what_is_missing_or_unknown(form):
     always |= {"why", "n_people", "n_groups"}
     always |= {"rate", "everybody", "crossed", "degrees_of_freedom"}
     always |= {"n_models", "threshold"}
+    always |= {"part", "share"}
     always |= {"about", "attributes", "depth", "least", "factor", "level", "tests"}
     always |= {"n_candidates", "n_permutations", "p_value", "p_value_within_labels"}
     always |= {"rule", "n_people", "difference", "standard_error", "lower_bound"}
