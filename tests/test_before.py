@@ -153,7 +153,7 @@ def test_delta_pcer_has_three_answers_by_one_rule():
     assert answers == {
         DEMO.name: "No: unequal predictions alone give as much or more",
         FOREST.name: "Only that records are memorised, not whose",
-        LOGISTIC.name: "No: nothing was detected",
+        LOGISTIC.name: "No: no attack detects anybody",
         ADULT.name: "Only that records are memorised, not whose",
     }
 

@@ -193,7 +193,7 @@ def test_a_difference_without_detection_is_no_difference_and_said_to_be():
     audit = forced(three_groups(), "none_detected", "differ", {})
     assert (audit.told.answers.easier.pairs[0].p_value or 1.0) <= 0.05
     _, easier, *_ = of(audit, audit.told).rows
-    assert easier.answer == "Not shown: nobody is detected"
+    assert easier.answer == "Not shown: no attack detects anybody"
     assert any("is not itself detected" in figure for figure in easier.figures)
 
 

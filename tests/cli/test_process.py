@@ -13,6 +13,7 @@ import pytest
 
 import pcer
 from pcer.cli import app, main
+from pcer.cli import app as cli
 from pcer.cli.app import Stopped, listen, require_width, what_lacks
 from pcer.report import to_report
 from pcer_studies.protocol import CONFIGURATIONS
@@ -304,3 +305,20 @@ def test_the_study_writes_its_tables_there(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "| compas |" in (tmp_path / "cells.md").read_text(encoding="utf-8")
+
+
+def test_a_signal_that_a_library_makes_an_error_of_is_one_sentence(monkeypatch, capsys):
+    """DuckDB turns what interrupts a query into an error of its own."""
+
+    def query(**words):
+        try:
+            raise Stopped(signal.SIGTERM)
+        except Stopped as stopped:
+            raise RuntimeError("Query interrupted") from stopped
+
+    monkeypatch.setattr(cli, "app", query)
+    monkeypatch.setattr(cli, "listen", lambda: None)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "pcer: stopped.\n"

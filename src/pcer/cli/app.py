@@ -286,6 +286,10 @@ def main() -> None:
         stopped.tell()
         sys.exit(stopped.exit_code)
     except Exception as error:
+        interrupted = _stopped_behind(error)
+        if interrupted is not None:
+            interrupted.tell()
+            sys.exit(interrupted.exit_code)
         sentence = _sentence_of(error)
         if sentence is None:
             raise
@@ -344,6 +348,13 @@ class Stopped(BaseException):
             if self.kept:
                 sentence += f"; {self.kept}; run the same command again to resume"
             print(printable(f"{sentence}."), file=sys.stderr, flush=True)
+
+
+def _stopped_behind(error: BaseException | None) -> Stopped | None:
+    """The signal behind an error of a library that it interrupted, as DuckDB's is."""
+    while error is not None and not isinstance(error, Stopped):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def listen() -> None:
