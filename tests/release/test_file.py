@@ -91,6 +91,7 @@ def full_release(form: str = "counts") -> dict[str, Any]:
     for name in of_groups:
         tree[name][0]["group"] = "one"
     tree["tail"][0] |= {"n_models": 16, "against": "two"}
+    tree["tail"].append(tree["tail"][0] | {"group": "two", "against": "one"})
     search = tree["subgroups"][0]
     search["worst"]["rule"][0]["attribute"] = search["attributes"][0]
     search["worst"]["lower_bound"] = 0.25  # 0.5 - 0.5 x 0.5
@@ -288,6 +289,7 @@ def tail_row(**changes: Any) -> dict[str, Any]:
         (("tail",), [tail_row(right=None)], "tail[0]"),
         (("tail",), [tail_row(against="Other")], "tail[0].against"),
         (("tail",), [tail_row(group="all")], "tail[0].group"),
+        (("tail",), [tail_row(p_value=0.5)], "tail[0].against"),
         (("tail",), [tail_row(), tail_row(threshold=0.5)], "tail[1]"),
         (("pooled_exposure",), [row(attack="mine"), row(attack="Mine")], "attack"),
     ],

@@ -38,9 +38,18 @@ def check_tail(rows: Sequence[TailRow], groups: Sequence[str]) -> None:
         if not _is_whole(row):
             refuse(path, f"{path}: give all of {', '.join(TAIL_NUMBERS)}, or none")
         others = {*groups} - {row.group}
+        place = f"{path}.against"
         if row.against is not None and row.against not in others:
-            place = f"{path}.against"
             refuse(place, f"{place}: {row.against!r} is not another group")
+        if row.p_value is not None and not _has_other(row, rows):
+            refuse(place, f"{place}: a p-value needs the other group's row and numbers")
+
+
+def _has_other(row: TailRow, rows: Sequence[TailRow]) -> bool:
+    """Whether the group that a row is tested against has numbers in its setting."""
+    setting = (row.model, row.epsilon)
+    shown = [(one.model, one.epsilon, one.group) for one in rows if one.is_shown]
+    return (*setting, row.against) in shown
 
 
 def _is_whole(row: TailRow) -> bool:
